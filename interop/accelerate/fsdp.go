@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/planc-dev/planc/interop"
+	"github.com/planc-dev/planc/interop/keytable"
 	"github.com/planc-dev/planc/ir/spec/strict"
 )
 
@@ -152,17 +153,17 @@ func (r *reader) parallelism(isSharded bool) {
 		return
 	}
 	r.sizes(replicate, shard, tp, cp, ulysses)
-	r.TakeInt(parallelPrefix+"dp_shard_size", "plan.dp", replicate*shard)
+	r.TakeInt(parallelPrefix+"dp_shard_size", "plan.dp", keytable.Product(replicate, shard))
 	r.Take(parallelPrefix + "dp_replicate_size")
 	switch {
 	case !isSharded:
-	case shard*cp == 1:
+	case shard == 1 && cp == 1:
 		r.Wrong(parallelPrefix+"dp_shard_size", Conflict, "", "dp_shard_size and cp_size are 1, so FSDP has no "+
 			"ranks to "+
 			"shard over: use distributed_type MULTI_GPU, or dp_shard_size %d with dp_replicate_size "+
 			"1", max(replicate, 2))
 	case replicate > 1:
-		r.TakeInt(parallelPrefix+"dp_replicate_size", "plan.zero_group", shard*cp)
+		r.TakeInt(parallelPrefix+"dp_replicate_size", "plan.zero_group", keytable.Product(shard, cp))
 	}
 }
 
@@ -193,7 +194,7 @@ func (r *reader) degrees(tp, cp, ulysses int) {
 // sizes reports sizes that Accelerate refuses.
 // Source: Accelerate 1.15.0, parallelism_config.py: __post_init__, _validate_accelerator.
 func (r *reader) sizes(replicate, shard, tp, cp, ulysses int) {
-	total := replicate * shard * tp * cp * ulysses
+	total := keytable.Product(replicate, shard, tp, cp, ulysses)
 	switch {
 	case cp > 1 && ulysses > 1:
 		r.Wrong(parallelPrefix+"sp_size", Conflict, "1", "cp_size is %d and sp_size is %d; Accelerate runs one of "+
@@ -215,5 +216,5 @@ func product(replicate, shard, tp, cp, ulysses int) string {
 	if ulysses > 1 {
 		text += fmt.Sprintf(" · sp %d", ulysses)
 	}
-	return fmt.Sprintf("%s = %d", text, replicate*shard*tp*cp*ulysses)
+	return fmt.Sprintf("%s = %d", text, keytable.Product(replicate, shard, tp, cp, ulysses))
 }

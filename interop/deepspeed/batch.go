@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/planc-dev/planc/interop"
+	"github.com/planc-dev/planc/interop/keytable"
 )
 
 const (
@@ -36,21 +37,28 @@ func (r *reader) batch() {
 	if hasGlobal {
 		r.TakeInt(globalKey, "train.global_batch", global)
 	}
-	dp := r.ranks()
+	dp, all := r.ranks(), 0
+	if hasMicro && hasSteps {
+		batch, ok := r.GlobalBatch(microKey, micro, stepsKey, steps, max(dp, 1))
+		if !ok {
+			return
+		}
+		all = batch
+	}
 	switch {
 	case dp == 0:
-	case hasGlobal && hasMicro && hasSteps && global != micro*steps*dp:
-		r.Wrong(globalKey, Conflict, strconv.Itoa(micro*steps*dp), "%s is %d, but %s %d · %s %d · %d data-parallel "+
-			"ranks are %d", globalKey, global, microKey, micro, stepsKey, steps, dp, micro*steps*dp)
-	case hasGlobal && !hasMicro && !r.IsAuto(microKey) && global%(max(steps, 1)*dp) != 0:
+	case hasGlobal && hasMicro && hasSteps && global != all:
+		r.Wrong(globalKey, Conflict, strconv.Itoa(all), "%s is %d, but %s %d · %s %d · %d data-parallel ranks are %d",
+			globalKey, global, microKey, micro, stepsKey, steps, dp, all)
+	case hasGlobal && !hasMicro && !r.IsAuto(microKey) && global%keytable.Product(max(steps, 1), dp) != 0:
 		r.Wrong(globalKey, Conflict, "", "%s is %d; it must be a multiple of %s %d · %d data-parallel ranks", globalKey,
 			global, stepsKey, max(steps, 1), dp)
-	case hasGlobal && hasMicro && global%(micro*dp) != 0:
+	case hasGlobal && hasMicro && global%keytable.Product(micro, dp) != 0:
 		r.Wrong(globalKey, Conflict, "", "%s is %d; it must be a multiple of %s %d · %d data-parallel ranks", globalKey,
 			global, microKey, micro, dp)
 	case hasMicro && hasSteps && !hasGlobal:
-		f := interop.Field{Path: "train.global_batch", Value: strconv.Itoa(micro * steps * dp), From: microKey + " · " +
-			stepsKey + " · " + strconv.Itoa(dp) + " data-parallel ranks"}
+		f := interop.Field{Path: "train.global_batch", Value: strconv.Itoa(all), From: microKey + " · " + stepsKey +
+			" · " + strconv.Itoa(dp) + " data-parallel ranks"}
 		r.im.SetField(f)
 	}
 	if !r.im.Has("train.global_batch") {

@@ -274,13 +274,64 @@ func TestWrongFiles(t *testing.T) {
 			"ds.json:1:60: tensor_parallel.autotp_size 3 must divide 8 devices [Conflict]"},
 		{`{"train_batch_size": 8, "train_batch_size": 16}`,
 			"ds.json:1:25: key train_batch_size is given twice, first on line 1 [DuplicateKey]"},
-		{`{"train_batch_size": 8 "fp16": {}}`, `ds.json:1:24: ',' is missing before '"' [Syntax]`},
+		{`{"train_batch_size": 8, "optimizer": {"type": "Adam", "params": {"betas": [0.9]}}}`,
+			"ds.json:1:75: optimizer.params.betas is [0.9]; Adam needs two numbers, each at least 0 and below 1: " +
+				"write [0.9, 0.999] [WrongType]"},
+		{`{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"betas": [0.9, 0.95, 0.99]}}}`,
+			"ds.json:1:76: optimizer.params.betas is [0.9, 0.95, 0.99]; Adam needs two numbers, each at least 0 and " +
+				"below 1: write [0.9, 0.999] [WrongType]"},
+		{`{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"betas": [0.9, 1]}}}`,
+			"ds.json:1:76: optimizer.params.betas is [0.9, 1]; Adam needs two numbers, each at least 0 and below 1: " +
+				"write [0.9, 0.999] [WrongType]"},
+		{`{"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 4611686018427387904}`,
+			"ds.json:1:70: gradient_accumulation_steps is 4611686018427387904; it must be at most 9007199254740992 " +
+				"[OutOfRange]"},
+		{`{"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 4503599627370496}`,
+			"ds.json:1:70: train_micro_batch_size_per_gpu 4 · gradient_accumulation_steps 4503599627370496 · 8 " +
+				"data-parallel ranks are more than 100000000 sequences, the largest batch that planc supports: lower " +
+				"gradient_accumulation_steps [OutOfRange]"},
+		{`{"train_batch_size": 46116860184273879040}`,
+			"ds.json:1:22: train_batch_size is 46116860184273879040; it must be at most 9007199254740992 " +
+				"[OutOfRange]"},
+		{`{"train_batch_size": 8 "fp16": {}}`, `ds.json:1:22: text without quotes ends with its line, so ` +
+			`that "8 \"fp16\": {}}" is one text: write text in double quotes, and ',' between values [Syntax]`},
 	}
 	for _, test := range tests {
 		_, err := load(interop.Options{Devices: 8}, test.text)
 		if err == nil || err.Error() != test.want {
 			t.Errorf("%s\n%v\nwant %s", test.text, err, test.want)
 		}
+	}
+}
+
+// DeepSpeed reads its file as Hjson: quotes, commas and the outer braces may be left out, and edits keep that.
+func TestHjson(t *testing.T) {
+	const text = `# ours
+train_micro_batch_size_per_gpu: 4
+bf16: {enabled: true}
+zero_optimization: {
+  stage: 3
+  offload_optimizer: {
+    device: cpu
+  }
+}
+`
+	im := mustLoad(t, interop.Options{}, text)
+	got := fieldsOf(im)
+	if got["plan.micro_batch"] != "4" || got["plan.zero"] != "3" || got["train.precision.compute"] != "bf16" {
+		t.Error(got)
+	}
+	for _, v := range []interop.Value{{Key: "zero_optimization.stage", Text: "2"},
+		{Key: "gradient_accumulation_steps", Text: "8"}, {Key: "zero_optimization.offload_optimizer.ratio", Text: "1"},
+		{Key: "bf16", IsAbsent: true}} {
+		if err := im.Doc.Set(v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := strings.NewReplacer("stage: 3", "stage: 2", "bf16: {enabled: true}\n", "", "device: cpu\n",
+		"device: cpu\n    \"ratio\": 1\n", "  }\n}\n", "  }\n}\n\"gradient_accumulation_steps\": 8\n").Replace(text)
+	if diff := cmp.Diff(want, string(im.Doc.Bytes())); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -322,6 +373,7 @@ func TestEditsKeepTheUsersFile(t *testing.T) {
 func FuzzImport(f *testing.F) {
 	f.Add(zero3, 8)
 	f.Add(`{"train_batch_size": "auto", "fp16": {"enabled": true, "initial_scale_power": -9}, "optimizer": {}}`, 3)
+	f.Add("train_batch_size: 8\nbf16: {enabled: true}\na: '''\n x\n''', b: 'c'\n", 8)
 	f.Add(`{"bf16": [], "zero_optimization": {"offload_param": 1}, "scheduler": {"type": {}}}`, 0)
 	f.Fuzz(func(t *testing.T, text string, devices int) {
 		deepspeed.Format.Recognize(interop.File{Name: "a.json", Data: []byte(text)})

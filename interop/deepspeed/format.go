@@ -46,7 +46,7 @@ func recognize(f interop.File) interop.Confidence {
 	if tree.SyntaxOf(f) != tree.JSON {
 		return interop.No
 	}
-	doc, _ := tree.Parse(tree.JSON, f.Name, f.Data)
+	doc, _ := tree.Parse(tree.Hjson, f.Name, f.Data)
 	has := func(key string) bool { return doc.Root.Get(key) != nil }
 	count := 0
 	for _, key := range others {
@@ -92,7 +92,7 @@ func importFiles(files []interop.File, o interop.Options) (*interop.Import, erro
 			"such as zero_optimization and train_micro_batch_size_per_gpu")
 		return nil, diags.Err()
 	}
-	doc, wrong := Read(im, *main, auto, o.Devices)
+	doc, wrong := read(im, tree.Hjson, *main, auto, o.Devices)
 	diags = append(diags, wrong...)
 	if err := diags.Err(); err != nil {
 		return nil, err

@@ -22,7 +22,12 @@ type reader struct {
 // Read reads a ds_config.json into an import, also for formats whose files name one. auto has the values of keys that
 // are "auto"; devices is the number of devices, 0 if nobody has said it.
 func Read(im *interop.Import, f interop.File, auto map[string]Auto, devices int) (*tree.Doc, ir.Diags) {
-	doc, diags := tree.Parse(tree.JSON, f.Name, f.Data)
+	return read(im, tree.JSON, f, auto, devices)
+}
+
+// read reads a ds_config.json in a syntax. DeepSpeed itself reads Hjson; Accelerate and transformers read JSON.
+func read(im *interop.Import, s tree.Syntax, f interop.File, auto map[string]Auto, devices int) (*tree.Doc, ir.Diags) {
+	doc, diags := tree.Parse(s, f.Name, f.Data)
 	if len(diags) > 0 {
 		return doc, diags
 	}

@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/planc-dev/planc/interop"
+	"github.com/planc-dev/planc/interop/tree"
+	"github.com/planc-dev/planc/ir/spec/strict"
 )
 
 // kinds maps DeepSpeed's optimizers to planc's. Adam applies weight decay as AdamW does, unless adam_w_mode is false.
@@ -43,9 +45,29 @@ func (r *reader) optimizer() {
 			r.Take(path, interop.Field{Path: "train.optimizer." + p.field, Value: number(value)})
 		}
 	}
-	if n := r.Node("optimizer.params.betas"); n != nil && len(n.Items) == 2 {
-		r.Take("optimizer.params.betas", interop.Field{Path: "train.optimizer.betas", Value: n.Flow()})
+	if mapped != "sgd" {
+		r.betas()
 	}
+}
+
+// betas takes the decay rates of Adam's two moments.
+func (r *reader) betas() {
+	const path = "optimizer.params.betas"
+	n := r.Node(path)
+	if n == nil {
+		return
+	}
+	isRate := func(item *tree.Node) bool {
+		rate, ok := item.Float()
+		return ok && rate >= 0 && rate < 1
+	}
+	const moments = 2
+	if len(n.Items) != moments || !isRate(n.Items[0]) || !isRate(n.Items[1]) {
+		r.Wrong(path, strict.WrongType, "", "%s is %s; Adam needs two numbers, each at least 0 and below 1: write "+
+			"[0.9, 0.999]", path, n.Flow())
+		return
+	}
+	r.Take(path, interop.Field{Path: "train.optimizer.betas", Value: n.Flow()})
 }
 
 // schedules maps DeepSpeed's schedulers to planc's schedules.

@@ -78,7 +78,8 @@ func (r *reader) batch() {
 			" · data-parallel ranks")
 		return
 	}
-	r.im.SetField(interop.Field{Path: "train.global_batch", Value: strconv.Itoa(micro * steps * dp),
+	batch, _ := r.GlobalBatch(microKey, micro, stepsKey, steps, dp)
+	r.im.SetField(interop.Field{Path: "train.global_batch", Value: strconv.Itoa(batch),
 		From: microKey + " · " + stepsKey + " · " + strconv.Itoa(dp) + " data-parallel ranks"})
 }
 
@@ -182,12 +183,12 @@ func (r *reader) degrees() {
 	case cp > 1:
 		r.Take(section+"cp_size", interop.Field{Path: "plan.cp_kind", Value: "gather"})
 	}
-	if replicate*shard > 1 {
-		r.TakeInt(section+"dp_shard_size", "plan.dp", replicate*shard)
+	if dp := keytable.Product(replicate, shard); dp > 1 {
+		r.TakeInt(section+"dp_shard_size", "plan.dp", dp)
 		r.Take(section + "dp_replicate_size")
 	}
-	if replicate > 1 && shard*cp > 1 {
-		r.TakeInt(section+"dp_replicate_size", "plan.zero_group", shard*cp)
+	if group := keytable.Product(shard, cp); replicate > 1 && group > 1 {
+		r.TakeInt(section+"dp_replicate_size", "plan.zero_group", group)
 	}
 	for path, from := range map[string]string{"plan.tp": "tp_size", "plan.cp": "cp_size"} {
 		r.im.DefaultField(path, "1", "no parallelism_config."+from)

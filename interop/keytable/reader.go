@@ -2,6 +2,7 @@ package keytable
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -80,14 +81,20 @@ func (r *Reader) Int(path string) (value int, ok bool) {
 	if n == nil {
 		return 0, false
 	}
-	if value, ok := n.Int(); ok {
-		return value, true
+	value, ok = n.Int()
+	if number, err := strconv.Atoi(strings.TrimSpace(n.Text)); err == nil && n.Kind == strict.String {
+		value, ok = number, true
 	}
-	if value, err := strconv.Atoi(strings.TrimSpace(n.Text)); err == nil && n.Kind == strict.String {
-		return value, true
+	size, err := strconv.ParseFloat(strings.TrimSpace(n.Text), 64)
+	isNumber := n.Kind == strict.Int || n.Kind == strict.Float || ok
+	switch {
+	case isNumber && (err == nil || math.IsInf(size, 0)) && math.Abs(size) > mostCount:
+		r.Wrong(path, strict.OutOfRange, "", "%s is %s; it must be at most %d", path, describe(n), mostCount)
+		return 0, false
+	case !ok:
+		r.Wrong(path, strict.WrongType, "", "%s is %s; it must be an integer", path, describe(n))
 	}
-	r.Wrong(path, strict.WrongType, "", "%s is %s; it must be an integer", path, describe(n))
-	return 0, false
+	return value, ok
 }
 
 // Positive returns a whole number that must be at least 1. A wrong value is reported.

@@ -26,7 +26,8 @@ func (r *reader) readBatch() {
 	}
 	r.take(key, "plan.micro_batch", strconv.Itoa(micro))
 	if r.devices > 0 && r.devices%r.tp == 0 {
-		r.Import.DefaultField("train.global_batch", strconv.Itoa(micro*steps*r.devices/r.tp), key+" × "+accumulateKey+
+		batch, _ := r.GlobalBatch(key, micro, accumulateKey, steps, r.devices/r.tp)
+		r.Import.DefaultField("train.global_batch", strconv.Itoa(batch), key+" × "+accumulateKey+
 			" × replicas")
 	}
 }

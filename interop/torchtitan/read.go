@@ -31,7 +31,7 @@ type dims struct{ replicate, shard, tp, pp, cp, ep, etp int }
 const rest = -1
 
 // fixed is the number of devices without data_parallel_shard_degree.
-func (d *dims) fixed() int { return d.replicate * d.tp * d.pp * d.cp }
+func (d *dims) fixed() int { return keytable.Product(d.replicate, d.tp, d.pp, d.cp) }
 
 // isSharded reports whether torchtitan applies FSDP.
 func (d *dims) isSharded() bool { return d.shard != 1 || d.cp > 1 }
@@ -153,17 +153,21 @@ func (r *reader) readDims() {
 			return
 		}
 	}
+	total := keytable.Product(d.fixed(), max(d.shard, 1))
 	switch {
-	case d.shard != rest && r.devices > 0 && d.fixed()*d.shard != r.devices:
+	case total > mostDevices:
+		r.Wrong(r.largestDegree(), strict.OutOfRange, "", "%d replicas × %d shards × cp %d × tp %d × pp %d are more "+
+			"than %d devices: lower one of these degrees", d.replicate, max(d.shard, 1), d.cp, d.tp, d.pp, mostDevices)
+	case d.shard != rest && r.devices > 0 && total != r.devices:
 		r.Wrong(shardKey, Conflict, "", "%d replicas × %d shards × cp %d × tp %d × pp %d are %d devices, not %d: set "+
-			"%s = -1, which means all remaining devices", d.replicate, d.shard, d.cp, d.tp, d.pp, d.fixed()*d.shard,
-			r.devices, shardKey)
+			"%s = -1, which means all remaining devices", d.replicate, d.shard, d.cp, d.tp, d.pp, total, r.devices,
+			shardKey)
 	case d.shard == rest && r.devices%d.fixed() != 0:
 		r.Wrong(r.largestDegree(), Conflict, "", "%d replicas × cp %d × tp %d × pp %d are %d devices, which do not "+
 			"divide "+
 			"%d: lower one of these degrees", d.replicate, d.cp, d.tp, d.pp, d.fixed(), r.devices)
 	case d.shard != rest:
-		r.Import.Devices = d.fixed() * d.shard
+		r.Import.Devices = total
 		r.devices = r.Import.Devices
 	case r.devices > 0:
 		d.shard = r.devices / d.fixed()
@@ -180,11 +184,14 @@ func (r *reader) readDims() {
 	}
 }
 
-// largestDegree returns the key of the largest degree that is fixed.
+// mostDevices is far above the number of devices of any cluster.
+const mostDevices = 100_000_000
+
+// largestDegree returns the key of the largest degree.
 func (r *reader) largestDegree() string {
 	d := &r.dims
 	best, largest := ppKey, d.pp
-	for key, n := range map[string]int{replicateKey: d.replicate, tpKey: d.tp, cpKey: d.cp} {
+	for key, n := range map[string]int{replicateKey: d.replicate, tpKey: d.tp, cpKey: d.cp, shardKey: d.shard} {
 		if n > largest || n == largest && key < best {
 			best, largest = key, n
 		}

@@ -57,7 +57,11 @@ func (r *batchReader) defaultInt(key string) int {
 func (r *batchReader) readGlobal(local, passes int) {
 	d := &r.dims
 	global, ok := r.Int(globalKey)
-	replicas := d.replicate * d.shard
+	replicas := max(d.replicate*d.shard, 1)
+	all, inRange := r.GlobalBatch(localKey, local, "", 1, replicas)
+	if !inRange {
+		return
+	}
 	switch {
 	case d.shard == rest && (!ok || global < 0):
 		r.Account(globalKey, interop.Planned, "")
@@ -66,17 +70,17 @@ func (r *batchReader) readGlobal(local, passes int) {
 		return
 	case !ok || global < 0:
 		r.Take(globalKey)
-		r.Import.DefaultField("train.global_batch", strconv.Itoa(local*replicas), localKey+" × replicas, the "+
+		r.Import.DefaultField("train.global_batch", strconv.Itoa(all), localKey+" × replicas, the "+
 			"default of "+
 			globalKey)
 	case global == 0:
 		r.Wrong(globalKey, strict.OutOfRange, "-1", "%s is 0; it must be at least 1, or -1 for no accumulation",
 			globalKey)
 		return
-	case d.shard != rest && global%(local*replicas) != 0:
-		r.Wrong(globalKey, Conflict, strconv.Itoa(roundUp(global, local*replicas)), "%s is %d; it must be a "+
+	case d.shard != rest && global%all != 0:
+		r.Wrong(globalKey, Conflict, strconv.Itoa(roundUp(global, all)), "%s is %d; it must be a "+
 			"multiple of "+
-			"%s %d × %d replicas = %d", globalKey, global, localKey, local, replicas, local*replicas)
+			"%s %d × %d replicas = %d", globalKey, global, localKey, local, replicas, all)
 		return
 	default:
 		r.TakeInt(globalKey, "train.global_batch", global)
@@ -86,7 +90,7 @@ func (r *batchReader) readGlobal(local, passes int) {
 	}
 	if d.shard != rest {
 		r.Import.DefaultField("plan.micro_batches", strconv.Itoa(passes), localKey)
-		if d.pp > 1 && ok && global > local*replicas {
+		if d.pp > 1 && ok && global > all {
 			r.Account(localKey, interop.Unsupported, "gradients are accumulated over several passes through the "+
 				"pipeline, "+
 				"which empties between them; planc prices one pass with all micro-batches")

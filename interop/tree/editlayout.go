@@ -21,11 +21,14 @@ func (e editor) insertFlow(n *Node, f *Field) ([]change, error) {
 		indent = e.text[e.lineStart(next.Start):next.Start]
 		gap = "\n" + indent
 	}
-	entry, err := e.entry(f, indent, ownLine && e.syntax == JSON)
+	entry, err := e.entry(f, indent, ownLine && e.syntax.isJSON())
 	if err != nil {
 		return nil, err
 	}
 	after, ok := e.comma(next.end())
+	if !ok && e.breaksLines(fields, next) {
+		return []change{insertAt(e.lineEnd(next.end()), "\n"+indent+entry)}, nil
+	}
 	if !ok {
 		gap = "," + gap
 		if ownLine && e.isBlankAfter(next.end()) && e.lineEnd(next.end()) > next.end() {
@@ -39,6 +42,13 @@ func (e editor) insertFlow(n *Node, f *Field) ([]change, error) {
 	return []change{insertAt(after, gap+entry+",")}, nil
 }
 
+// breaksLines reports whether line breaks separate the fields of a map, as Hjson allows.
+func (e editor) breaksLines(fields []*Field, next *Field) bool {
+	_, hasComma := e.comma(fields[0].end())
+	isUsed := next.Value.bare || len(fields) > 1 && !hasComma
+	return e.syntax == Hjson && isUsed && e.isBlankAfter(next.end())
+}
+
 func insertAt(at int, text string) change { return change{at, at, text} }
 
 // insertFirst inserts a field into a map without fields.
@@ -49,7 +59,7 @@ func (e editor) insertFirst(n *Node, f *Field) ([]change, error) {
 	}
 	line := e.text[e.lineStart(n.Start):n.Start]
 	indent := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
-	isLong := e.syntax == JSON && strings.TrimSpace(e.text[n.Start+1:n.End-1]) == ""
+	isLong := e.syntax.isJSON() && strings.TrimSpace(e.text[n.Start+1:n.End-1]) == ""
 	entry, err := e.entry(f, indent+e.unit(), isLong)
 	if isLong {
 		return []change{{n.Start, n.End, "{\n" + indent + e.unit() + entry + "\n" + indent + "}"}}, err
@@ -132,8 +142,13 @@ func (e editor) removeFlow(n *Node, f *Field) []change {
 	case i == 0:
 		return []change{{f.Start, f.end(), ""}}
 	}
-	before, _ := e.comma(n.Fields[i-1].end())
-	if ownLine && before <= whole.start {
+	before, ok := e.comma(n.Fields[i-1].end())
+	switch {
+	case !ok && ownLine:
+		return []change{whole}
+	case !ok:
+		return []change{{f.Start, f.end(), ""}}
+	case ownLine && before <= whole.start:
 		return []change{{before - 1, before, ""}, whole}
 	}
 	return []change{{before - 1, f.end(), ""}}

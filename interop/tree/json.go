@@ -10,20 +10,23 @@ import (
 	"github.com/planc-dev/planc/ir/spec/strict"
 )
 
-// jsonParser reads JSON with comments and trailing commas.
+// jsonParser reads JSON with comments and trailing commas, or Hjson.
 type jsonParser struct {
-	d     *Doc
-	text  string
-	at    int
-	limit limits
-	diags ir.Diags
+	d       *Doc
+	text    string
+	at      int
+	limit   limits
+	diags   ir.Diags
+	isHjson bool
+	// swallowed is a text without quotes that contains a closing bracket; nil if there is none.
+	swallowed *Node
 }
 
 // stop ends parsing at the first syntax error. Its value is the error.
 type stop struct{ diag ir.Diag }
 
 func (d *Doc) parseJSON() (diags ir.Diags) {
-	p := &jsonParser{d: d, text: d.text}
+	p := &jsonParser{d: d, text: d.text, isHjson: d.Syntax == Hjson}
 	defer func() {
 		r := recover()
 		if r == nil {
@@ -39,7 +42,11 @@ func (d *Doc) parseJSON() (diags ir.Diags) {
 	if p.at == len(p.text) {
 		p.fail(0, strict.Empty, "the file is empty")
 	}
-	d.Root = p.value(0)
+	if p.isBare() {
+		d.Root = p.bareObject()
+	} else {
+		d.Root = p.value(0)
+	}
 	p.space()
 	if p.at < len(p.text) {
 		p.fail(p.at, strict.Syntax, "%s follows the end of the value; the file must hold one value", p.found())
@@ -70,9 +77,9 @@ func skipSpace(text string, at int, s Syntax) int {
 		switch {
 		case strings.IndexByte(" \t\r\n", rest[0]) >= 0:
 			at++
-		case rest[0] == '#' || s == JSON && strings.HasPrefix(rest, "//"):
+		case rest[0] == '#' || s.isJSON() && strings.HasPrefix(rest, "//"):
 			at += lineLength(rest)
-		case s == JSON && strings.HasPrefix(rest, "/*"):
+		case s.isJSON() && strings.HasPrefix(rest, "/*"):
 			end := strings.Index(rest[2:], "*/")
 			if end < 0 {
 				return at
@@ -112,6 +119,8 @@ func (p *jsonParser) value(depth int) *Node {
 	case p.peek('"'):
 		n.Kind, n.quote = strict.String, '"'
 		n.Text = p.quoted()
+	case p.isHjson:
+		p.hjsonText(n)
 	default:
 		p.word(n)
 	}
@@ -123,21 +132,32 @@ func (p *jsonParser) object(n *Node, depth int) {
 	n.Kind = strict.Map
 	seen := map[string]ir.Pos{}
 	for p.more(n, '}', "object") {
-		if !p.peek('"') {
-			p.fail(p.at, strict.Syntax, "%s must be a key: write keys in double quotes", p.found())
-		}
-		f := &Field{Pos: p.d.pos(p.at), Start: p.at}
-		f.Key = p.quoted()
-		f.End = p.at
-		p.space()
-		if !p.peek(':') {
-			p.fail(p.at, strict.Syntax, "':' is missing after key %s", f.Key)
-		}
-		p.at++
-		p.space()
-		f.Value = p.value(depth + 1)
-		n.addField(f, seen, &p.diags)
+		p.field(n, depth, seen)
 	}
+}
+
+// field reads a key with its value.
+func (p *jsonParser) field(n *Node, depth int, seen map[string]ir.Pos) {
+	f := &Field{Pos: p.d.pos(p.at), Start: p.at}
+	switch {
+	case p.peek('"'):
+		f.Key = p.quoted()
+	case !p.isHjson:
+		p.fail(p.at, strict.Syntax, "%s must be a key: write keys in double quotes", p.found())
+	case p.peek('\''):
+		f.Key = p.quotedBy('\'')
+	default:
+		f.Key = p.bareKey()
+	}
+	f.End = p.at
+	p.space()
+	if !p.peek(':') {
+		p.fail(p.at, strict.Syntax, "':' is missing after key %s", f.Key)
+	}
+	p.at++
+	p.space()
+	f.Value = p.value(depth + 1)
+	n.addField(f, seen, &p.diags)
 }
 
 func (p *jsonParser) array(n *Node, depth int) {
@@ -164,9 +184,12 @@ func (p *jsonParser) more(n *Node, end byte, what string) bool {
 	case p.peek(end):
 		p.at++
 		return false
+	case p.at >= len(p.text) && p.swallowed != nil:
+		p.fail(p.swallowed.Start, strict.Syntax, "text without quotes ends with its line, so that %q is one text: "+
+			"write text in double quotes, and ',' between values", shorten(p.swallowed.Text))
 	case p.at >= len(p.text):
 		p.fail(p.at, strict.Syntax, "the %s that starts on line %d is not closed: add %q", what, n.Pos.Line, end)
-	case !first && !comma:
+	case !first && !comma && !p.isHjson:
 		p.fail(p.at, strict.Syntax, "',' is missing before %s", p.found())
 	case p.peek(','):
 		p.fail(p.at, strict.Syntax, "there is nothing before this ','")
@@ -175,18 +198,20 @@ func (p *jsonParser) more(n *Node, end byte, what string) bool {
 }
 
 // quoted reads a string in double quotes.
-func (p *jsonParser) quoted() string {
+func (p *jsonParser) quoted() string { return p.quotedBy('"') }
+
+// quotedBy reads a string in quotes of one kind.
+func (p *jsonParser) quotedBy(quote byte) string {
 	start := p.at
 	for p.at++; p.at < len(p.text); p.at++ {
 		switch p.text[p.at] {
 		case '\\':
 			p.at++
 		case '\n':
-			p.fail(start, strict.Syntax, "the text that starts here is not closed: add '\"'")
-		case '"':
+			p.fail(start, strict.Syntax, "the text that starts here is not closed: add %q", quote)
+		case quote:
 			p.at++
-			var s string
-			err := json.Unmarshal([]byte(p.text[start:p.at]), &s)
+			s, err := p.unquote(p.text[start:p.at])
 			if err != nil {
 				p.fail(start, strict.Syntax, "the text that starts here is no JSON string: %s", err)
 			}
@@ -194,7 +219,7 @@ func (p *jsonParser) quoted() string {
 		}
 	}
 	p.at = len(p.text)
-	p.fail(start, strict.Syntax, "the text that starts here is not closed: add '\"'")
+	p.fail(start, strict.Syntax, "the text that starts here is not closed: add %q", quote)
 	return ""
 }
 

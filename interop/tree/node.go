@@ -22,6 +22,7 @@ type Node struct {
 	Items      []*Node  // of a list
 
 	quote  byte // of a quoted scalar: " or '
+	bare   bool // Hjson: text without quotes, which ends with its line
 	layout layout
 	alias  bool // written as *name, or merged with <<: the value's own bytes are elsewhere
 	body   int  // TOML: the end of the header line of the table; 0 if the table has none

@@ -20,9 +20,14 @@ const (
 	JSON Syntax = iota
 	YAML
 	TOML
+	// Hjson is JSON in which quotes, commas and the outer braces may be left out.
+	Hjson
 )
 
-func (s Syntax) String() string { return [...]string{"JSON", "YAML", "TOML"}[s] }
+func (s Syntax) String() string { return [...]string{"JSON", "YAML", "TOML", "Hjson"}[s] }
+
+// isJSON reports whether a syntax is JSON or one that extends it.
+func (s Syntax) isJSON() bool { return s == JSON || s == Hjson }
 
 // Limits of a file. Configurations of trainers are far below them.
 const (
@@ -89,7 +94,7 @@ func Parse(s Syntax, file string, data []byte) (*Doc, ir.Diags) {
 	}
 	d.lines = lineStarts(d.text)
 	switch s {
-	case JSON:
+	case JSON, Hjson:
 		diags = d.parseJSON()
 	case YAML:
 		diags = d.parseYAML()
@@ -104,7 +109,7 @@ func Parse(s Syntax, file string, data []byte) (*Doc, ir.Diags) {
 	return d, diags
 }
 
-func (d *Doc) topLayout() layout { return [...]layout{flow, block, table}[d.Syntax] }
+func (d *Doc) topLayout() layout { return [...]layout{flow, block, table, flow}[d.Syntax] }
 
 // firstBadByte returns the offset of the first byte that is no text, -1 if there is none.
 func firstBadByte(text string) int {

@@ -36,10 +36,10 @@ func (s source) isBlankBefore(at int) bool {
 	return strings.TrimLeft(s.text[s.lineStart(at):at], " \t") == ""
 }
 
-// isBlankAfter reports whether only spaces and a comment follow an offset on its line.
+// isBlankAfter reports whether only spaces and comments that end on its line follow an offset.
 func (s source) isBlankAfter(at int) bool {
-	next := skipSpace(s.text, at, s.syntax)
-	return next >= len(s.text) || strings.IndexByte(s.text[at:next], '\n') >= 0
+	line := s.text[:at+lineLength(s.text[at:])]
+	return skipSpace(line, at, s.syntax) == len(line)
 }
 
 // unit returns the indentation of one level.
@@ -50,7 +50,7 @@ func (s source) unit() string {
 			return line[:len(line)-len(content)]
 		}
 	}
-	if s.syntax == JSON {
+	if s.syntax.isJSON() {
 		return "    "
 	}
 	return "  "

@@ -137,7 +137,7 @@ func (w writer) scalarText(n *Node) (string, error) {
 		return "", ir.Diags{{Pos: n.Pos, Code: CannotEdit, Msg: "TOML has no null: remove the key instead"}}
 	case n.Kind == strict.Null:
 		return "null", nil
-	case n.Kind == strict.Float && w.syntax != JSON:
+	case n.Kind == strict.Float && !w.syntax.isJSON():
 		return plainFloat(n.Text), nil
 	}
 	return n.Text, nil

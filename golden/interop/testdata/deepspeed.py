@@ -2,15 +2,18 @@
 
 "call": "parse" (default) makes a DeepSpeedConfig. The answer holds what planc reads: {"config": {...}}.
 "call": "estimate" asks the estimators of model states: {"bytes": ...} of a GPU, from "params", "stage" and "gpus".
+"call": "read" reads a text as the file is read: {"read": {...}}.
 "call": "keys" lists the keys that the parser knows: {"version": ..., "keys": [{"key", "type", "default"}]}.
 """
 import importlib.metadata
+import io
 import os
 import tempfile
 import typing
 
 import driver  # first
 
+import hjson
 import torch
 import pydantic
 from deepspeed.runtime import config as ds
@@ -48,6 +51,9 @@ def device(offload):
 def answer(question):
     if question.get("call") == "keys":
         return keys()
+    if question.get("call") == "read":
+        pairs = ds.dict_raise_error_on_duplicate_keys
+        return {"read": hjson.load(io.StringIO(question["text"]), object_pairs_hook=pairs)}
     if question.get("call") == "estimate":
         return estimate(question)
     c = parse(question)
