@@ -66,6 +66,10 @@ type choice struct {
 	err  error
 }
 
+// GEMMWorkspace is the memory limit of a GEMM algorithm, in bytes. cuBLASLt's documentation recommends this size for
+// GPUs of 2022 and later.
+const GEMMWorkspace = 32 << 20
+
 // NewGEMMs creates GEMMs for the bound device.
 func (b *BLAS) NewGEMMs() (*GEMMs, error) {
 	p := &GEMMs{chosen: map[gemmKey]choice{}}

@@ -58,7 +58,7 @@ type lab struct {
 	scratch   cuda.Memory
 }
 
-const workspace = 32 << 20
+const workspace = cuda.GEMMWorkspace
 
 func newLab(dir string, tiny bool) (l *lab, err error) {
 	l = &lab{tiny: tiny, root: dir, dir: filepath.Join(dir, "kernels"), modules: map[string]*cuda.Module{}}

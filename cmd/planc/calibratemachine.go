@@ -11,7 +11,7 @@ import (
 	"github.com/planc-dev/planc/codegen/build"
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/cuda"
-	"github.com/planc-dev/planc/runtime/gpu"
+	"github.com/planc-dev/planc/runtime/gpu/measure"
 )
 
 // calibrateCPU measures this machine's CPU and writes its cluster file.
@@ -73,7 +73,7 @@ func calibrateGPUs(a *app, m machine.Machine, out string) error {
 }
 
 // measureGPUs builds and runs the measuring program.
-func measureGPUs(a *app, arch string) (*gpu.Measurement, error) {
+func measureGPUs(a *app, arch string) (*measure.Measurement, error) {
 	files, r, err := machine.MeasuringProgram(arch)
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func measureGPUs(a *app, arch string) (*gpu.Measurement, error) {
 	}
 	ctx, stop := process.UntilSignal()
 	defer stop()
-	var m gpu.Measurement
+	var m measure.Measurement
 	err = a.RunWithNotice("measuring", func() error { return machine.RunMeasuring(ctx, built.Binary, &m) })
 	return &m, err
 }

@@ -128,6 +128,23 @@ func copyAll(dir string, files fs.FS) error {
 	return nil
 }
 
+// CompileKernels compiles sources of a folder, whose headers are there too, and writes NAME.fatbin for each NAME.cu to
+// another.
+func (m Machine) CompileKernels(dir, to string, names []string) error {
+	if err := os.MkdirAll(to, 0o777); err != nil {
+		return err
+	}
+	for _, name := range names {
+		cmd := exec.Command(filepath.Join(m.Bin(), "nvcc"), "-o",
+			filepath.Join(to, strings.TrimSuffix(name, ".cu")+".fatbin"), name)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w\n%s", name, err, out)
+		}
+	}
+	return nil
+}
+
 // nvcc returns the nvcc command. The last part of its version identifies everything that it compiles with,
 // so that planc's cache of kernels does not mix versions.
 func (m Machine) nvcc(script, module []byte) []byte {

@@ -7,6 +7,7 @@ import (
 	"github.com/planc-dev/planc/cuda/kernels"
 	rt "github.com/planc-dev/planc/runtime"
 	"github.com/planc-dev/planc/runtime/cpu"
+	"github.com/planc-dev/planc/runtime/gpu/module"
 	"github.com/planc-dev/planc/runtime/num"
 )
 
@@ -88,7 +89,7 @@ func (g *attentionGrad) run(s *cpu.AttentionShape, dq, dk, dv cuda.Pointer) {
 
 // launchAttention enqueues one launch of attention on the current stream.
 func (d *executor) launchAttention(s kernels.Step, types string, args ...any) {
-	d.launch(s.Kernel+"_"+types, s.Launch, arguments(d.args(), s.Kernel, args))
+	d.launch(s.Kernel+"_"+types, s.Launch, module.AddArguments(d.args(), s.Kernel, args))
 }
 
 // castToF32 casts x to f32 at an address.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/planc-dev/planc/cuda"
 	rt "github.com/planc-dev/planc/runtime"
+	"github.com/planc-dev/planc/runtime/gpu/comm"
 	"github.com/planc-dev/planc/runtime/num"
 )
 
@@ -37,7 +38,7 @@ func AllReduce[T num.Stored](r *rt.Rank, group int, y, x Buf[T], op rt.Op) {
 
 // logSumExp reduces n numbers of each member with log-sum-exp. NCCL does not have this reduction, so all
 // numbers are gathered on each member.
-func (d *communication) logSumExp(c *comm, types string, y, x cuda.Pointer, n, size int, wire cuda.Type) {
+func (d *communication) logSumExp(c *comm.Comm, types string, y, x cuda.Pointer, n, size int, wire cuda.Type) {
 	all := d.own(gathered{c, n * size}, c.Ranks*n*size)
 	rt.Check(c.AllGather(d.stream(), all, x, n, wire))
 	members := d.constant(all, func() (b []byte) {
@@ -53,7 +54,7 @@ func (d *communication) logSumExp(c *comm, types string, y, x cuda.Pointer, n, s
 
 // gathered identifies the memory for an all-gather: the group, and the bytes of one member.
 type gathered struct {
-	c     *comm
+	c     *comm.Comm
 	bytes int
 }
 
@@ -83,7 +84,7 @@ func allGather[T num.Stored | int32](r *rt.Rank, group int, y, x Buf[T], outer, 
 }
 
 // gatherTo calls NCCL's all-gather, or alone if the rank is the only member.
-func (d *communication) gatherTo(c *comm, to, from cuda.Pointer, n int, t cuda.Type, alone func()) {
+func (d *communication) gatherTo(c *comm.Comm, to, from cuda.Pointer, n int, t cuda.Type, alone func()) {
 	if c == nil {
 		alone()
 		return
@@ -102,7 +103,7 @@ func (d *executor) pack(types string, to, from cuda.Pointer, outer, first, count
 }
 
 // members returns the number of ranks of a group.
-func members(c *comm) int {
+func members(c *comm.Comm) int {
 	if c == nil {
 		return 1
 	}

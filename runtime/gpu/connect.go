@@ -8,11 +8,12 @@ import (
 	"math"
 
 	"github.com/planc-dev/planc/cuda"
+	"github.com/planc-dev/planc/runtime/gpu/comm"
 )
 
 // ncclLine is a line on which the rank communicates through NCCL.
 type ncclLine struct {
-	comm  *comm
+	comm  *comm.Comm
 	pipe  *pipe // nil if the line has collectives
 	alike bool  // the members' arenas have the same layout
 }
@@ -65,7 +66,7 @@ func (d *communication) connect(m *machine) error {
 		if without == 0 {
 			continue
 		}
-		if err := lines[i].comm.nccl.Deregister(); err != nil {
+		if err := lines[i].comm.NCCL.Deregister(); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/planc-dev/planc/cuda"
 	rt "github.com/planc-dev/planc/runtime"
+	"github.com/planc-dev/planc/runtime/gpu/module"
 )
 
 // device is the GPU of a rank: it implements [rt.Device]. Its parts are embedded, each in a file of its own:
@@ -58,14 +59,14 @@ func (d *device) open(m *machine) (err error) {
 		return err
 	}
 	gpu := d.context.Device
-	d.modules, err = newModules(d.images, fmt.Sprintf("%d%d", gpu.Major, gpu.Minor))
+	d.modules, err = module.New(d.images, fmt.Sprintf("%d%d", gpu.Major, gpu.Minor))
 	if err != nil {
 		return err
 	}
 	d.kernels = map[string]*cuda.Kernel{}
 	d.constants, d.iotas, d.gemmPlans = map[any]cuda.Pointer{}, map[int]iota32{}, map[cuda.GEMM]*cuda.GEMMPlan{}
 	d.timed, d.refused = map[cuda.GEMM]bool{}, map[cuda.GEMM]bool{}
-	err = d.modules.load()
+	err = d.modules.Load()
 	if err != nil {
 		return err
 	}
@@ -112,7 +113,7 @@ func (d *device) Close() {
 		_ = m.Free()
 	}
 	if d.modules != nil {
-		_ = d.modules.close()
+		_ = d.modules.Close()
 	}
 	if d.blas != nil {
 		_ = d.blas.Close()

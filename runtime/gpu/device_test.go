@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -55,31 +54,8 @@ func compile(m emulated.Machine, dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, "toy.cu"), toy, 0o666); err != nil {
 		return err
 	}
-	if err := compileAll(m, dir, dir, []string{"move.cu", "reduce.cu", "step.cu", "optimizer.cu", "experts.cu",
-		"fp8.cu", "toy.cu"}); err != nil {
-		return err
-	}
-	return compileAll(m, dir, filepath.Join(dir+measuring, "kernels"), kernels.Files(MeasuredAttention(), "bf16",
-		FillKernel))
-}
-
-// measuring is the suffix of the folder of modules that TestMeasure loads.
-const measuring = "-measured"
-
-// compileAll builds modules of a folder's sources.
-func compileAll(m emulated.Machine, dir, to string, sources []string) error {
-	if err := os.MkdirAll(to, 0o777); err != nil {
-		return err
-	}
-	for _, name := range sources {
-		cmd := exec.Command(filepath.Join(m.Bin(), "nvcc"), "-o",
-			filepath.Join(to, strings.TrimSuffix(name, ".cu")+".fatbin"), name)
-		cmd.Dir = dir
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("%s: %w\n%s", name, err, out)
-		}
-	}
-	return nil
+	return m.CompileKernels(dir, dir, []string{"move.cu", "reduce.cu", "step.cu", "optimizer.cu", "experts.cu",
+		"fp8.cu", "toy.cu"})
 }
 
 // images returns the modules of this process.

@@ -16,9 +16,11 @@
 // one needed so far (expertrounds.go).
 //
 // Begin with device.go. Its type device orders the parts into steps: memoryPool (memory.go), watchdog (grace.go),
-// executor (executor.go), communication (comm.go, streams.go, buckets.go, pipes.go), gemmRunner (gemm.go) and
-// inputFeeds (feed.go). A generated program calls Main and Run (run.go). The program that planc calibrate builds
-// calls Measure (measure.go), and measured.go defines its output. All files except that one and this one have
-// the build tags cuda and linux. The package does not compile kernels. It has never run on a GPU, only on the
-// emulated one of package emulated.
+// executor (executor.go), communication (communication.go, streams.go, buckets.go, pipes.go), gemmRunner (gemm.go) and
+// inputFeeds (feed.go). A generated program calls Main and Run (run.go). All files except this one have the build
+// tags cuda and linux.
+//
+// Its sub-packages: module loads the kernels of a program and passes arguments to them; comm is the communicator of
+// a line's ranks, NCCL's or that of ranks that share a GPU; measure is what the program that planc calibrate builds
+// calls. None of them has run on a GPU yet, only on the emulated one of package emulated.
 package gpu

@@ -5,6 +5,7 @@ package gpu
 import (
 	"github.com/planc-dev/planc/cuda"
 	rt "github.com/planc-dev/planc/runtime"
+	"github.com/planc-dev/planc/runtime/gpu/comm"
 	"github.com/planc-dev/planc/runtime/num"
 )
 
@@ -30,7 +31,7 @@ func AllToAll[T num.Stored](r *rt.Rank, group int, y, x Buf[T], t rt.AllToAllSha
 }
 
 // exchange sends part i of from to member i, and receives part i of to from it. A part has n elements of size bytes.
-func (d *communication) exchange(c *comm, to, from cuda.Pointer, n, size int, t cuda.Type) {
+func (d *communication) exchange(c *comm.Comm, to, from cuda.Pointer, n, size int, t cuda.Type) {
 	rt.Check(c.Group(d.stream(), func() error {
 		for i := range c.Ranks {
 			part := pointer(i * n * size)

@@ -3,18 +3,17 @@
 package gpu
 
 import (
-	"sync"
-
 	"github.com/planc-dev/planc/cuda"
 	"github.com/planc-dev/planc/cuda/kernels"
 	rt "github.com/planc-dev/planc/runtime"
+	"github.com/planc-dev/planc/runtime/gpu/module"
 )
 
 // executor enqueues kernels and copies on the streams of a rank's device.
 type executor struct {
 	memoryPool
 	watchdog
-	modules   *modules
+	modules   *module.Set
 	kernels   map[string]*cuda.Kernel
 	argBuffer cuda.Args
 
@@ -33,7 +32,7 @@ func (d *executor) launch(name string, shape kernels.Launch, args *cuda.Args) {
 	k := d.kernels[name]
 	if k == nil {
 		var err error
-		k, err = d.modules.find(name)
+		k, err = d.modules.Find(name)
 		rt.Check(err)
 		d.kernels[name] = k
 	}
@@ -43,25 +42,8 @@ func (d *executor) launch(name string, shape kernels.Launch, args *cuda.Args) {
 // run launches a kernel of the table on the current stream, with the geometry that the table gives for
 // these rows and columns.
 func (d *executor) run(name, types string, rows, cols int, args *cuda.Args) {
-	d.launch(name+"_"+types, family(name).Launch(rows, cols), args)
+	d.launch(name+"_"+types, module.Family(name).Launch(rows, cols), args)
 }
-
-// family returns a kernel's row of the table.
-func family(name string) *kernels.Kernel {
-	k := families()[name]
-	if k == nil {
-		panic("gpu: unknown kernel " + name)
-	}
-	return k
-}
-
-var families = sync.OnceValue(func() map[string]*kernels.Kernel {
-	all := map[string]*kernels.Kernel{}
-	for i := range kernels.Table {
-		all[kernels.Table[i].Name] = &kernels.Table[i]
-	}
-	return all
-})
 
 // stream returns the current stream.
 func (d *executor) stream() *cuda.Stream { return d.current.stream }

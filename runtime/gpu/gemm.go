@@ -3,10 +3,12 @@
 package gpu
 
 import (
+	"fmt"
 	"os"
 
 	"github.com/planc-dev/planc/cuda"
 	rt "github.com/planc-dev/planc/runtime"
+	"github.com/planc-dev/planc/runtime/gpu/comm"
 	"github.com/planc-dev/planc/runtime/num"
 )
 
@@ -20,9 +22,8 @@ type gemmRunner struct {
 	firstStep bool               // the first step may time algorithms
 }
 
-// workspace is the memory limit of a GEMM algorithm, in bytes. cuBLASLt's documentation recommends this
-// size for GPUs of 2022 and later.
-const workspace = 32 << 20
+// workspace is the memory limit of a GEMM algorithm, in bytes.
+const workspace = cuda.GEMMWorkspace
 
 // MatMul computes cpu.MatMul: c[m,n] = op(a)[m,k] op(b)[k,n], added to c if acc. It accumulates in f32, or
 // in f64 for f64.
@@ -124,6 +125,15 @@ const (
 	timeGEMMs       = "PLANC_TIME_PRODUCTS"
 	timedAlgorithms = 8
 )
+
+// checkTiming returns an error if the first step is to time algorithms in a run that must be deterministic.
+func checkTiming() error {
+	if os.Getenv(comm.Deterministic) != "1" || os.Getenv(timeGEMMs) == "" {
+		return nil
+	}
+	return fmt.Errorf("%s=1 and %s exclude each other: the fastest GEMM algorithm differs from run to "+
+		"run, and another algorithm adds in another order; unset one of them", comm.Deterministic, timeGEMMs)
+}
 
 // gemmPlan returns the plan of a GEMM, which is prepared at its first use.
 func (d *gemmRunner) gemmPlan(p cuda.GEMM) (*cuda.GEMMPlan, error) {

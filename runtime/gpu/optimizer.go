@@ -10,6 +10,7 @@ import (
 	"github.com/planc-dev/planc/cuda"
 	"github.com/planc-dev/planc/cuda/kernels"
 	rt "github.com/planc-dev/planc/runtime"
+	"github.com/planc-dev/planc/runtime/gpu/module"
 )
 
 // SumLoss sums the loss over a group.
@@ -94,7 +95,7 @@ func (d *device) update(u *rt.Update) {
 
 // checkUpdateTypes returns an error if there are no update kernels for the types.
 func checkUpdateTypes(t rt.Types) error {
-	if !slices.Contains(family("adam").Types, updateTypes(t)) {
+	if !slices.Contains(module.Family("adam").Types, updateTypes(t)) {
 		return fmt.Errorf("not supported on GPUs: an optimizer with parameters in %v, gradients in %v and "+
 			"moments in %v",
 			t.Params, t.Grads, t.Moments)

@@ -47,8 +47,8 @@ func (d *communication) AwaitSent(name string) {
 	if p.comm == nil {
 		return
 	}
-	if l := p.comm.local; l != nil {
-		rt.Check(l.settle(d.compute.stream, 1))
+	if p.comm.Shares() {
+		rt.Check(p.comm.Settle(d.compute.stream))
 		return
 	}
 	rt.Check(d.compute.stream.Wait(p.sentEvents[p.awaited%len(p.sentEvents)]))

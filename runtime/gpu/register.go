@@ -55,7 +55,7 @@ func (d *communication) register(m *machine, l *ncclLine) bool {
 		m.ncclReport.because("needs NCCL 2.19 or newer")
 	case d.ncclArena == 0: // the reason has been recorded
 	default:
-		known, err := l.comm.nccl.Register(d.arena)
+		known, err := l.comm.NCCL.Register(d.arena)
 		if err != nil {
 			m.ncclReport.because(err.Error())
 		} else if !known {

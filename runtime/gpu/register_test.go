@@ -7,11 +7,11 @@ import (
 	"context"
 	"log/slog"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
 	rt "github.com/planc-dev/planc/runtime"
+	"github.com/planc-dev/planc/runtime/gpu/comm"
 )
 
 // joinedBy trains on four emulated GPUs, and returns the line of the run about NCCL.
@@ -65,57 +65,10 @@ func unset(t *testing.T, names ...string) {
 	}
 }
 
-// PLANC_DETERMINISTIC=1 fixes NCCL's algorithms. Settings of the user are kept and reported. Contradictions
-// are refused.
-func TestDeterministic(t *testing.T) {
-	names := append(slices.Clone(userCTAs), timeGEMMs)
-	for _, f := range fixes {
-		names = append(names, f.name)
-	}
-	for _, c := range []struct {
-		env         []string
-		output, why string
-		ctas        int
-		algo        string
-	}{
-		{env: []string{}},
-		{env: []string{"PLANC_DETERMINISTIC=0"}},
-		{env: []string{"PLANC_DETERMINISTIC=yes"}, why: `PLANC_DETERMINISTIC="yes": must be 1 or 0`},
-		{env: []string{"PLANC_DETERMINISTIC=1", "PLANC_TIME_PRODUCTS=1"}, why: "exclude each other"},
-		{env: []string{"PLANC_DETERMINISTIC=1"}, ctas: fixedCTAs, algo: "Ring",
-			output: "deterministic by NCCL_ALGO=Ring, NCCL_PROTO=Simple, NCCL_NVLS_ENABLE=0, " +
-				"NCCL_COLLNET_ENABLE=0, 16 CTAs"},
-		{env: []string{"PLANC_DETERMINISTIC=1", "NCCL_ALGO=Tree", "NCCL_MAX_CTAS=4"}, algo: "Tree",
-			output: "deterministic by NCCL_PROTO=Simple, NCCL_NVLS_ENABLE=0, NCCL_COLLNET_ENABLE=0; set in the " +
-				"environment: NCCL_ALGO=Tree, NCCL_MAX_CTAS=4"},
-	} {
-		t.Run(strings.Join(c.env, " "), func(t *testing.T) {
-			unset(t, append(names, deterministic)...)
-			for _, v := range c.env {
-				name, value, _ := strings.Cut(v, "=")
-				t.Setenv(name, value)
-			}
-			for range 2 { // a second run in the same process gives the same
-				output, ctas, err := fixCollectives()
-				if c.why != "" {
-					if err == nil || !strings.Contains(err.Error(), c.why) {
-						t.Errorf("%v, want %s", err, c.why)
-					}
-					return
-				}
-				if err != nil || output != c.output || ctas != c.ctas || os.Getenv("NCCL_ALGO") != c.algo {
-					t.Errorf("%q with %d CTAs and algorithm %q: %v; want %q", output, ctas, os.Getenv("NCCL_ALGO"),
-						err, c.output)
-				}
-			}
-		})
-	}
-}
-
 // A run says what is fixed.
 func TestDeterministicRun(t *testing.T) {
 	unset(t, "NCCL_ALGO", "NCCL_PROTO", "NCCL_NVLS_ENABLE", "NCCL_COLLNET_ENABLE")
-	t.Setenv(deterministic, "1")
+	t.Setenv(comm.Deterministic, "1")
 	if output := joinedBy(t); !strings.Contains(output, "; deterministic by NCCL_ALGO=Ring") {
 		t.Errorf("%q", output)
 	}

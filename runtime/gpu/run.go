@@ -12,6 +12,7 @@ import (
 
 	"github.com/planc-dev/planc/cuda"
 	rt "github.com/planc-dev/planc/runtime"
+	"github.com/planc-dev/planc/runtime/gpu/comm"
 )
 
 // Main is [rt.Main] for a program that is compiled for GPUs. images holds its kernels, a NAME.fatbin for
@@ -49,7 +50,7 @@ type machine struct {
 	oneGPU bool // all ranks use the first GPU
 	shared bool // the ranks also meet on the host at each collective
 	mutex  sync.Mutex
-	hubs   map[string]*hub // used if shared
+	hubs   *comm.Hubs // used if shared
 }
 
 // shareGPU is the environment variable that, if it is 1, lets all ranks share one GPU. This is slow, and
@@ -79,7 +80,7 @@ func (m *machine) Open(t *rt.Team) (name string, err error) {
 	if err != nil {
 		return "", err
 	}
-	m.ranks, m.first, m.multiProcess, m.hubs = t.Ranks, t.First, t.Processes > 1, map[string]*hub{}
+	m.ranks, m.first, m.multiProcess, m.hubs = t.Ranks, t.First, t.Processes > 1, &comm.Hubs{}
 	err = m.choose(t)
 	if err != nil {
 		return "", err

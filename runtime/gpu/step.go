@@ -214,9 +214,7 @@ func (d *device) begin(work func()) {
 		p.reset()
 	}
 	for _, c := range d.commByLine {
-		if c.local != nil {
-			c.local.used = 0
-		}
+		c.BeginStep()
 	}
 	work()
 	d.joinStreams()

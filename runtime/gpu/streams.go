@@ -9,6 +9,7 @@ import (
 
 	"github.com/planc-dev/planc/cuda"
 	rt "github.com/planc-dev/planc/runtime"
+	"github.com/planc-dev/planc/runtime/gpu/comm"
 )
 
 // workStream is a stream with the memory and the event that its calls share.
@@ -47,8 +48,8 @@ func (d *communication) joinStreams() {
 		l.used = false
 	}
 	for _, p := range d.pipes {
-		if p.comm != nil && p.comm.local != nil {
-			rt.Check(p.comm.local.settle(d.compute.stream, len(p.comm.local.pending)))
+		if p.comm != nil {
+			rt.Check(p.comm.SettleAll(d.compute.stream))
 		}
 	}
 }
@@ -56,8 +57,8 @@ func (d *communication) joinStreams() {
 // pipe is the connection of a stage to the next or the previous one.
 type pipe struct {
 	*workStream
-	comm *comm // nil if this rank has both stages
-	peer int   // rank of the other stage in comm
+	comm *comm.Comm // nil if this rank has both stages
+	peer int        // rank of the other stage in comm
 
 	toSelf     []int          // offsets of messages to itself
 	sentEvents [2]*cuda.Event // of the last two messages
@@ -83,7 +84,7 @@ func (d *executor) openStreams() (err error) {
 // openLines creates the communicators that connect this rank with others.
 func (d *communication) openLines(m *machine) error {
 	d.jobs = make([][jobKinds]*cuda.Event, len(d.rank.Stage.Buckets))
-	d.commByLine, d.pipes = map[string]*comm{}, map[string]*pipe{}
+	d.commByLine, d.pipes = map[string]*comm.Comm{}, map[string]*pipe{}
 	ctx, stop := d.runContext()
 	defer stop()
 	met := max(firstMeeting, d.rank.Timeout())
@@ -115,19 +116,19 @@ const firstMeeting = 10 * time.Minute
 // openLine creates the communicator of a line, which all ranks do at once, and the stream of a line between
 // stages.
 func (d *communication) openLine(ctx context.Context, m *machine, l rt.Line) (err error) {
-	comm, err := d.split(ctx, m, l.Name, l.Ranks)
+	c, err := d.split(ctx, m, l.Name, l.Ranks)
 	if err != nil {
 		return err
 	}
-	if comm != nil {
-		d.commByLine[l.Name] = comm
+	if c != nil {
+		d.commByLine[l.Name] = c
 	}
 	if !l.IsPipe || len(l.Ranks) == 0 {
 		return nil
 	}
-	p := &pipe{comm: comm}
-	if comm != nil {
-		p.peer = 1 - comm.Rank
+	p := &pipe{comm: c}
+	if c != nil {
+		p.peer = 1 - c.Rank
 	}
 	p.workStream, err = d.newStream()
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/planc-dev/planc/cuda"
 	rt "github.com/planc-dev/planc/runtime"
+	"github.com/planc-dev/planc/runtime/gpu/comm"
 	"github.com/planc-dev/planc/runtime/launch"
 	"github.com/planc-dev/planc/runtime/meet"
 )
@@ -129,7 +130,11 @@ func (m *machine) openNCCL(t *rt.Team) (err error) {
 	}
 	own := *opened
 	m.nccl = &own
-	m.ncclReport.fixed, m.nccl.CTAs, err = fixCollectives()
+	err = checkTiming()
+	if err != nil {
+		return err
+	}
+	m.ncclReport.fixed, m.nccl.CTAs, err = comm.FixCollectives()
 	if err != nil {
 		return err
 	}
@@ -157,7 +162,7 @@ func (m *machine) openNCCL(t *rt.Team) (err error) {
 			m.nccl.Path, version)
 	case fixed != m.ncclReport.fixed:
 		return fmt.Errorf("%s and NCCL's variables make collectives %q here, but %q on the machine of process 0; set "+
-			"the same values on all machines", deterministic, m.ncclReport.fixed, fixed)
+			"the same values on all machines", comm.Deterministic, m.ncclReport.fixed, fixed)
 	}
 	return nil
 }

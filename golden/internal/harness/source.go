@@ -36,7 +36,8 @@ func (s *Source) Lines() int { return bytes.Count(s.Text, []byte("\n")) }
 // HasBudget reports whether the limits on sizes hold for the file: they do not for tests and generated files.
 func (s *Source) HasBudget() bool { return !s.IsTest() && !s.Generated }
 
-// DeviceFolder is a folder inside runtime with imports of its own: programs link it only with the build tag cuda.
+// DeviceFolder is a folder inside runtime with imports of its own, as are the folders in it: programs link them only
+// with the build tag cuda.
 const DeviceFolder = "runtime/gpu"
 
 // ContractFolder is the package that the compiler and the runtime share.
@@ -46,8 +47,11 @@ const ContractFolder = "runtime/program"
 // or [ContractFolder].
 func (s *Source) Folder() string {
 	dir := s.Dir()
-	if dir == DeviceFolder || dir == ContractFolder {
+	switch {
+	case dir == ContractFolder:
 		return dir
+	case dir == DeviceFolder || strings.HasPrefix(dir, DeviceFolder+"/"):
+		return DeviceFolder
 	}
 	folder, _, _ := strings.Cut(dir, "/")
 	return folder

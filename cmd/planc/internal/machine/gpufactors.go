@@ -7,19 +7,20 @@ import (
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/runtime/amount"
-	"github.com/planc-dev/planc/runtime/gpu"
+	"github.com/planc-dev/planc/runtime/gpu/measure"
 )
 
 // GPUFactors returns the factors by which a cluster is faster than its figures predict. It sets the host bandwidth of
 // the cluster to the measured value.
-func GPUFactors(c *costmodel.Cluster, m *gpu.Measurement) (f costmodel.Measured) {
+func GPUFactors(c *costmodel.Cluster, m *measure.Measurement) (f costmodel.Measured) {
 	for _, kind := range []struct {
 		to  *float64
 		ofs []string
-	}{{&f.Matrix, []string{gpu.OfGEMM}}, {&f.FP8, []string{gpu.OfFP8}}, {&f.Attention, []string{gpu.OfAttention,
-		gpu.OfAttentionGrad}}, {&f.Memory, []string{gpu.OfCopy}},
-		{&f.Link, []string{gpu.OfAllReduce, gpu.OfAllGather, gpu.OfReduceScatter, gpu.OfAllToAll}},
-		{&f.Overhead, []string{gpu.OfReplay}}} {
+	}{{&f.Matrix, []string{measure.OfGEMM}}, {&f.FP8, []string{measure.OfFP8}},
+		{&f.Attention, []string{measure.OfAttention, measure.OfAttentionGrad}},
+		{&f.Memory, []string{measure.OfCopy}},
+		{&f.Link, []string{measure.OfAllReduce, measure.OfAllGather, measure.OfReduceScatter, measure.OfAllToAll}},
+		{&f.Overhead, []string{measure.OfReplay}}} {
 		var mean average
 		for _, of := range kind.ofs {
 			mean.add(c, m, of)
@@ -32,7 +33,7 @@ func GPUFactors(c *costmodel.Cluster, m *gpu.Measurement) (f costmodel.Measured)
 		*kind.to = bounded(*kind.to)
 	}
 	f.Collectives = collectiveTable(m)
-	up, down := hostRate(m, gpu.OfUpload), hostRate(m, gpu.OfDownload)
+	up, down := hostRate(m, measure.OfUpload), hostRate(m, measure.OfDownload)
 	if slower := min(up, down); slower > 0 {
 		c.Node.Host.Bandwidth = max(round(slower), 1e8)
 		c.Source["node.host.bandwidth"] = fmt.Sprintf("planc calibrate: pinned memory, all GPUs at once: host to "+
@@ -43,7 +44,7 @@ func GPUFactors(c *costmodel.Cluster, m *gpu.Measurement) (f costmodel.Measured)
 
 // collectiveTable returns the measured times of collectives by message size and group size, in the format of a cluster
 // file. Groups with only one measured size are left out.
-func collectiveTable(m *gpu.Measurement) costmodel.CollectiveTable {
+func collectiveTable(m *measure.Measurement) costmodel.CollectiveTable {
 	type group struct {
 		kind  string
 		ranks int
@@ -92,7 +93,7 @@ func (a *average) value() float64 {
 
 // add adds the points of a kind that are large, see [predictedPoint]; if there are none, it adds the last point, which
 // is the largest.
-func (a *average) add(c *costmodel.Cluster, m *gpu.Measurement, kind string) {
+func (a *average) add(c *costmodel.Cluster, m *measure.Measurement, kind string) {
 	var best float64
 	n := a.n
 	for i := range m.Points {
@@ -115,7 +116,7 @@ func (a *average) add(c *costmodel.Cluster, m *gpu.Measurement, kind string) {
 }
 
 // hostRate returns the bandwidth of the fastest copy of a kind.
-func hostRate(m *gpu.Measurement, kind string) (rate costmodel.BytesPerSecond) {
+func hostRate(m *measure.Measurement, kind string) (rate costmodel.BytesPerSecond) {
 	for i := range m.Points {
 		if p := &m.Points[i]; p.Of == kind && p.Seconds > 0 {
 			rate = max(rate, costmodel.BytesPerSecond(float64(p.Bytes)/p.Seconds))

@@ -8,38 +8,39 @@ import (
 	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
-	"github.com/planc-dev/planc/runtime/gpu"
+	"github.com/planc-dev/planc/runtime/gpu/measure"
 )
 
 // at is a point that takes as long as a cluster's figures predict, over a rate.
-func at(c *costmodel.Cluster, p gpu.Point, rate float64) gpu.Point {
+func at(c *costmodel.Cluster, p measure.Point, rate float64) measure.Point {
 	seconds, _ := predictedPoint(c, &p)
 	p.Seconds = seconds / rate
 	return p
 }
 
 // measuredDGX has each kind of work at a rate of its own, and small points at others that do not count.
-func measuredDGX(c *costmodel.Cluster) *gpu.Measurement {
-	product := gpu.Point{Of: gpu.OfGEMM, Type: "bf16", M: 8192, N: 4096, K: 4096}
+func measuredDGX(c *costmodel.Cluster) *measure.Measurement {
+	product := measure.Point{Of: measure.OfGEMM, Type: "bf16", M: 8192, N: 4096, K: 4096}
 	fp8 := product
-	fp8.Of, fp8.Type = gpu.OfFP8, "fp8"
+	fp8.Of, fp8.Type = measure.OfFP8, "fp8"
 	small, single := product, product
 	small.M, small.N, small.K, single.Type = 64, 64, 64, "f32"
-	attention := gpu.Point{Of: gpu.OfAttention, Type: "bf16", M: 4096, N: 4096, K: 128, Batch: 64}
+	attention := measure.Point{Of: measure.OfAttention, Type: "bf16", M: 4096, N: 4096, K: 128, Batch: 64}
 	grad := attention
-	grad.Of = gpu.OfAttentionGrad
-	m := &gpu.Measurement{CUDA: "13.0", BLAS: "13.1.0", NCCL: "2.27.5", GPUs: make([]string, 8), Duration: 21,
+	grad.Of = measure.OfAttentionGrad
+	m := &measure.Measurement{CUDA: "13.0", BLAS: "13.1.0", NCCL: "2.27.5", GPUs: make([]string, 8), Duration: 21,
 		Left: []string{"f32 4096 × 4096 × 4096: it would take too long"}}
-	m.Points = []gpu.Point{at(c, small, 0.1), at(c, product, 0.8), at(c, single, 3), at(c, fp8, 0.7),
+	m.Points = []measure.Point{at(c, small, 0.1), at(c, product, 0.8), at(c, single, 3), at(c, fp8, 0.7),
 		at(c, attention, 0.5), at(c, grad, 0.32),
-		at(c, gpu.Point{Of: gpu.OfCopy, Bytes: 1 << 20}, 5), at(c, gpu.Point{Of: gpu.OfCopy, Bytes: 256 << 20}, 1.1),
-		at(c, gpu.Point{Of: gpu.OfReplay}, 0.5),
-		at(c, gpu.Point{Of: gpu.OfAllReduce, Type: "bf16", Bytes: 4 << 10, Ranks: 8}, 0.2),
-		at(c, gpu.Point{Of: gpu.OfAllReduce, Type: "bf16", Bytes: 256 << 20, Ranks: 8}, 0.9),
-		{Of: gpu.OfUpload, Bytes: 64 << 20, Seconds: 64 << 20 / 50e9}, {Of: gpu.OfDownload, Bytes: 64 << 20,
-			Seconds: 64 << 20 / 45e9},
-		{Of: gpu.OfSend, Type: "bf16", Bytes: 64 << 20, Ranks: 2, Seconds: 1e-3}, {Of: gpu.OfLaunch, Seconds: 2.5e-6,
-			Spread: 0.04}}
+		at(c, measure.Point{Of: measure.OfCopy, Bytes: 1 << 20}, 5),
+		at(c, measure.Point{Of: measure.OfCopy, Bytes: 256 << 20}, 1.1),
+		at(c, measure.Point{Of: measure.OfReplay}, 0.5),
+		at(c, measure.Point{Of: measure.OfAllReduce, Type: "bf16", Bytes: 4 << 10, Ranks: 8}, 0.2),
+		at(c, measure.Point{Of: measure.OfAllReduce, Type: "bf16", Bytes: 256 << 20, Ranks: 8}, 0.9),
+		{Of: measure.OfUpload, Bytes: 64 << 20, Seconds: 64 << 20 / 50e9},
+		{Of: measure.OfDownload, Bytes: 64 << 20, Seconds: 64 << 20 / 45e9},
+		{Of: measure.OfSend, Type: "bf16", Bytes: 64 << 20, Ranks: 2, Seconds: 1e-3},
+		{Of: measure.OfLaunch, Seconds: 2.5e-6, Spread: 0.04}}
 	for i := range m.GPUs {
 		m.GPUs[i] = "NVIDIA H100 80GB HBM3"
 	}
@@ -65,8 +66,8 @@ func TestMeasuredOf(t *testing.T) {
 	}
 	before, after := clusterOfRow("dgx-h100"), clusterOfRow("dgx-h100")
 	after.Measured = f
-	for of, rate := range map[string]float64{gpu.OfGEMM: 0.8, gpu.OfAttention: 0.4, gpu.OfFP8: 0.7} {
-		p := gpu.Point{Of: of, Type: map[bool]string{false: "bf16", true: "fp8"}[of == gpu.OfFP8], M: 1 << 14,
+	for of, rate := range map[string]float64{measure.OfGEMM: 0.8, measure.OfAttention: 0.4, measure.OfFP8: 0.7} {
+		p := measure.Point{Of: of, Type: map[bool]string{false: "bf16", true: "fp8"}[of == measure.OfFP8], M: 1 << 14,
 			N: 1 << 14, K: 1 << 14, Batch: 64}
 		x, _ := predictedPoint(before, &p)
 		y, _ := predictedPoint(after, &p)
@@ -81,7 +82,7 @@ func TestMeasuredOf(t *testing.T) {
 	}
 	// collectives cost what they took, whatever their size
 	for _, p := range measuredDGX(clusterOfRow("dgx-h100")).Points {
-		if p.Of != gpu.OfAllReduce {
+		if p.Of != measure.OfAllReduce {
 			continue
 		}
 		took := float64(read.CollectiveTime(ir.OpAllReduce, costmodel.Placement{Local: p.Ranks, Nodes: 1, Span: 1},

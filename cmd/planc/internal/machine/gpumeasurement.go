@@ -13,7 +13,7 @@ import (
 
 	"github.com/planc-dev/planc/codegen/build"
 	"github.com/planc-dev/planc/cuda/kernels"
-	"github.com/planc-dev/planc/runtime/gpu"
+	"github.com/planc-dev/planc/runtime/gpu/measure"
 )
 
 // measuringMain is the source of the program that measures GPUs.
@@ -26,7 +26,7 @@ package main
 import (
 	"embed"
 
-	"github.com/planc-dev/planc/runtime/gpu"
+	"github.com/planc-dev/planc/runtime/gpu/measure"
 )
 
 // kernels holds the kernels to measure.
@@ -34,7 +34,7 @@ import (
 //go:embed kernels
 var kernels embed.FS
 
-func main() { gpu.MeasureMain(kernels) }
+func main() { measure.Main(kernels) }
 `
 
 // MeasuringProgram returns the sources of the program that measures GPUs, and its kernels, which are to be compiled for
@@ -47,7 +47,7 @@ func MeasuringProgram(arch string) (files map[string][]byte, r build.KernelReque
 	if err != nil {
 		return nil, r, err
 	}
-	for _, name := range append(headers, kernels.Files(gpu.MeasuredAttention(), "bf16", gpu.FillKernel)...) {
+	for _, name := range append(headers, kernels.Files(measure.AttentionShapes(), "bf16", measure.FillKernel)...) {
 		r.Files[name], err = fs.ReadFile(kernels.Sources, name)
 		if err != nil {
 			return nil, r, err
@@ -60,7 +60,7 @@ func MeasuringProgram(arch string) (files map[string][]byte, r build.KernelReque
 const measureTimeout = 10 * time.Minute
 
 // RunMeasuring runs the measuring program, which prints one JSON document.
-func RunMeasuring(ctx context.Context, binary string, to *gpu.Measurement) error {
+func RunMeasuring(ctx context.Context, binary string, to *measure.Measurement) error {
 	ctx, stop := context.WithTimeout(ctx, measureTimeout)
 	defer stop()
 	cmd := exec.CommandContext(ctx, binary)

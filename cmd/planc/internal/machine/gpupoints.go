@@ -10,13 +10,13 @@ import (
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/planner/quantity"
 	"github.com/planc-dev/planc/runtime/amount"
-	"github.com/planc-dev/planc/runtime/gpu"
+	"github.com/planc-dev/planc/runtime/gpu/measure"
 )
 
 // opsOfPoints maps kinds of points to the collectives that the cost model prices. It has no entry for messages around a
 // ring.
-var opsOfPoints = map[string]ir.Op{gpu.OfAllReduce: ir.OpAllReduce, gpu.OfAllGather: ir.OpAllGather,
-	gpu.OfReduceScatter: ir.OpReduceScatter, gpu.OfAllToAll: ir.OpAllToAll}
+var opsOfPoints = map[string]ir.Op{measure.OfAllReduce: ir.OpAllReduce, measure.OfAllGather: ir.OpAllGather,
+	measure.OfReduceScatter: ir.OpReduceScatter, measure.OfAllToAll: ir.OpAllToAll}
 
 // A point is large, and counts for a factor, if it exceeds one of these: the time of matmuls and attention in launches,
 // the bytes of a copy, the bytes of a message. Only matmuls in 16 bits count, and, for a factor of their own, those in
@@ -29,7 +29,7 @@ const (
 
 // predictedPoint returns the seconds that the cost model predicts for a point from the cluster's figures, and whether
 // the point is large. The prediction is 0 if the cost model has no price for the point.
-func predictedPoint(c *costmodel.Cluster, p *gpu.Point) (seconds float64, large bool) {
+func predictedPoint(c *costmodel.Cluster, p *measure.Point) (seconds float64, large bool) {
 	compute := p.Type
 	if compute == "" {
 		compute = "bf16"
@@ -41,18 +41,18 @@ func predictedPoint(c *costmodel.Cluster, p *gpu.Point) (seconds float64, large 
 	op := costmodel.Op{Flops: p.Flops(), Shape: costmodel.GEMM{M: float64(p.M), N: float64(p.N), K: float64(p.K)},
 		Kernel: 1}
 	switch p.Of {
-	case gpu.OfGEMM:
+	case measure.OfGEMM:
 		op.Kind, op.Shape.Batch = costmodel.Matrix, 1
-	case gpu.OfFP8:
+	case measure.OfFP8:
 		// the passes that round the operands to FP8 were not measured
 		op.Kind, op.Shape.Batch, op.FP8 = costmodel.Matrix, 1, 1
-	case gpu.OfAttention:
+	case measure.OfAttention:
 		op.Kind = costmodel.Attention
-	case gpu.OfAttentionGrad:
+	case measure.OfAttentionGrad:
 		op.Kind, op.Kernel = costmodel.AttentionGrad, 3
-	case gpu.OfCopy:
+	case measure.OfCopy:
 		return float64(d.StreamTime(costmodel.Bytes(2 * p.Bytes))), p.Bytes >= beyondCaches
-	case gpu.OfReplay:
+	case measure.OfReplay:
 		return float64(d.Launch()), true
 	default:
 		collective, priced := opsOfPoints[p.Of]
@@ -64,11 +64,11 @@ func predictedPoint(c *costmodel.Cluster, p *gpu.Point) (seconds float64, large 
 	}
 	took := d.Time(&op)
 	return float64(took), took > manyLaunches*d.Launch() && (compute == "bf16" || compute == "fp16" ||
-		p.Of == gpu.OfFP8)
+		p.Of == measure.OfFP8)
 }
 
 // GPUScreen formats the measurements, grouped by kind.
-func GPUScreen(c *costmodel.Cluster, m *gpu.Measurement, f costmodel.Measured) string {
+func GPUScreen(c *costmodel.Cluster, m *measure.Measurement, f costmodel.Measured) string {
 	var b strings.Builder
 	words := []string{fmt.Sprintf("%d × %s", len(m.GPUs), m.GPUs[0]), "CUDA " + m.CUDA, "cuBLASLt " + m.BLAS}
 	if m.NCCL != "" {
@@ -79,12 +79,12 @@ func GPUScreen(c *costmodel.Cluster, m *gpu.Measurement, f costmodel.Measured) s
 		head, unit string
 		ofs        []string
 	}{
-		{"MATMUL", "TFLOP/s", []string{gpu.OfGEMM, gpu.OfFP8}}, {"CAUSAL ATTENTION", "TFLOP/s",
-			[]string{gpu.OfAttention, gpu.OfAttentionGrad}},
-		{"MEMORY AND HOST COPIES", "GB/s", []string{gpu.OfCopy, gpu.OfUpload, gpu.OfDownload}}, {"KERNEL LAUNCH", "µs",
-			[]string{gpu.OfLaunch, gpu.OfReplay}},
-		{"COMMUNICATION", "GB/s", []string{gpu.OfAllReduce, gpu.OfAllGather, gpu.OfReduceScatter, gpu.OfAllToAll,
-			gpu.OfSend}},
+		{"MATMUL", "TFLOP/s", []string{measure.OfGEMM, measure.OfFP8}},
+		{"CAUSAL ATTENTION", "TFLOP/s", []string{measure.OfAttention, measure.OfAttentionGrad}},
+		{"MEMORY AND HOST COPIES", "GB/s", []string{measure.OfCopy, measure.OfUpload, measure.OfDownload}},
+		{"KERNEL LAUNCH", "µs", []string{measure.OfLaunch, measure.OfReplay}},
+		{"COMMUNICATION", "GB/s", []string{measure.OfAllReduce, measure.OfAllGather, measure.OfReduceScatter,
+			measure.OfAllToAll, measure.OfSend}},
 	} {
 		gpuGroup(&b, m, g.head, g.unit, g.ofs)
 	}
@@ -103,7 +103,7 @@ func GPUScreen(c *costmodel.Cluster, m *gpu.Measurement, f costmodel.Measured) s
 }
 
 // gpuGroup writes a table of points, each with its rate or time and its spread.
-func gpuGroup(b *strings.Builder, m *gpu.Measurement, head, unit string, ofs []string) {
+func gpuGroup(b *strings.Builder, m *measure.Measurement, head, unit string, ofs []string) {
 	hasHeader := false
 	for i := range m.Points {
 		p := &m.Points[i]
@@ -120,7 +120,7 @@ func gpuGroup(b *strings.Builder, m *gpu.Measurement, head, unit string, ofs []s
 			value = p.Flops() / p.Seconds / 1e12
 		case "GB/s":
 			value = float64(p.Bytes) / p.Seconds / 1e9
-			if p.Of == gpu.OfCopy {
+			if p.Of == measure.OfCopy {
 				value *= 2 // read and written
 			}
 		}
@@ -138,7 +138,7 @@ func powerOfTwo(bytes int64) string {
 }
 
 // pointText describes a point: the operation, its size and its ranks.
-func pointText(p *gpu.Point) string {
+func pointText(p *measure.Point) string {
 	text := p.Text()
 	if p.Bytes > 0 {
 		text += ", " + powerOfTwo(p.Bytes)

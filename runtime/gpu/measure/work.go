@@ -1,6 +1,6 @@
 //go:build cuda && linux
 
-package gpu
+package measure
 
 import (
 	"encoding/binary"
@@ -10,6 +10,7 @@ import (
 	"github.com/planc-dev/planc/cuda"
 	"github.com/planc-dev/planc/cuda/kernels"
 	"github.com/planc-dev/planc/runtime/cpu"
+	"github.com/planc-dev/planc/runtime/gpu/module"
 )
 
 // randomBytes is the amount of operand contents that the host makes. Larger operands repeat it.
@@ -162,14 +163,14 @@ const graphed = 200
 
 // launches measures a kernel that does nothing: launched alone, and in a graph.
 func (b *bench) launches() error {
-	kernel, err := b.modules.find(FillKernel + "_f32")
+	kernel, err := b.modules.Find(FillKernel + "_f32")
 	if err != nil {
 		return err
 	}
-	shape := family(FillKernel).Launch(1, 1)
+	shape := module.Family(FillKernel).Launch(1, 1)
 	return b.withOperands(func(at []cuda.Memory) error {
 		launch := func() error {
-			args := arguments(b.args.Reset(), FillKernel, []any{at[0].Pointer, 0.0, int64(1)})
+			args := module.AddArguments(b.args.Reset(), FillKernel, []any{at[0].Pointer, 0.0, int64(1)})
 			return b.stream.Launch(kernel, cuda.Shape{Grid: shape.Grid, Block: shape.Block}, args)
 		}
 		var pace pace
@@ -228,7 +229,7 @@ func (b *bench) matmul(p Point, pace *pace) error {
 		size = 4
 	}
 	way, err := b.gemms.Prepare(cuda.GEMM{M: p.M, N: p.N, K: p.K, TransposeA: p.Transposed == "a",
-		TransposeB: p.Transposed == "b", In: v, Out: v, TF32: p.Type == "tf32"}, workspace)
+		TransposeB: p.Transposed == "b", In: v, Out: v, TF32: p.Type == "tf32"}, cuda.GEMMWorkspace)
 	if err != nil {
 		return err
 	}
@@ -263,47 +264,46 @@ func (b attentionBench) attend() error {
 	return nil
 }
 
+// attentionOperands are the addresses of the operands of attention and of its gradient.
+type attentionOperands struct{ o, dq, do, q, dk, dv, k, v, lse, dot cuda.Pointer }
+
 func (b attentionBench) attention(p Point, s attentionShape, forward, backward *pace) error {
 	kv := int64(s.batch*s.seq*s.heads*s.dim) * 2
 	q, rows := kv*int64(s.group), s.batch*s.seq*s.heads*s.group
 	return b.withOperands(func(at []cuda.Memory) error {
 		shape := s.shape()
-		o, dq, do, query, dk, dv, k, v, lse, dot := at[0].Pointer, at[1].Pointer, at[2].Pointer, at[3].Pointer,
-			at[4].Pointer, at[5].Pointer, at[6].Pointer, at[7].Pointer, at[8].Pointer, at[9].Pointer
-		bytes := kernels.AttentionShape(shape)
+		x := attentionOperands{at[0].Pointer, at[1].Pointer, at[2].Pointer, at[3].Pointer, at[4].Pointer, at[5].Pointer,
+			at[6].Pointer, at[7].Pointer, at[8].Pointer, at[9].Pointer}
 		err := b.point(p, forward, p.Flops(), func() error {
-			return b.step(kernels.Attention(shape, p.Type), o, lse, query, k, v, bytes)
+			return b.step(kernels.Attention(shape, p.Type), x.o, x.lse, x.q, x.k, x.v, kernels.AttentionShape(shape))
 		})
 		if err != nil {
 			return err
 		}
 		p.Of = OfAttentionGrad
-		return b.point(p, backward, p.Flops(), func() error {
-			return b.attentionGrad(shape, rows, bytes, dq, dk, dv, do, query, k, v, o, lse, dot)
-		})
+		return b.point(p, backward, p.Flops(), func() error { return b.attentionGrad(shape, rows, x) })
 	}, q, q, q, q, kv, kv, kv, kv, int64(rows)*4, int64(rows)*4)
 }
 
 // attentionGrad enqueues the launches of the gradient of attention.
-func (b attentionBench) attentionGrad(s *cpu.AttentionShape, rows int, bytes []byte,
-	dq, dk, dv, do, q, k, v, o, lse, dot cuda.Pointer) error {
-	steps := kernels.AttentionGrad(s, "bf16")
-	err := b.step(steps[0], dot, do, o, int64(rows), s.VDim)
+func (b attentionBench) attentionGrad(s *cpu.AttentionShape, rows int, x attentionOperands) error {
+	steps, bytes := kernels.AttentionGrad(s, "bf16"), kernels.AttentionShape(s)
+	err := b.step(steps[0], x.dot, x.do, x.o, int64(rows), s.VDim)
 	if err == nil {
-		err = b.step(steps[1], dq, do, q, k, v, lse, dot, bytes)
+		err = b.step(steps[1], x.dq, x.do, x.q, x.k, x.v, x.lse, x.dot, bytes)
 	}
 	if err == nil {
-		err = b.step(steps[2], dk, dv, do, q, k, v, lse, dot, bytes)
+		err = b.step(steps[2], x.dk, x.dv, x.do, x.q, x.k, x.v, x.lse, x.dot, bytes)
 	}
 	return err
 }
 
 // step enqueues one launch of attention.
 func (b attentionBench) step(s kernels.Step, args ...any) error {
-	k, err := b.modules.find(s.Kernel + "_bf16")
+	k, err := b.modules.Find(s.Kernel + "_bf16")
 	if err != nil {
 		return err
 	}
-	return b.stream.Launch(k, cuda.Shape{Grid: s.Launch.Grid, Block: s.Launch.Block}, arguments(b.args.Reset(),
-		s.Kernel, args))
+	return b.stream.Launch(k, cuda.Shape{Grid: s.Launch.Grid, Block: s.Launch.Block},
+		module.AddArguments(b.args.Reset(), s.Kernel, args))
 }

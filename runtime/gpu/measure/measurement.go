@@ -1,4 +1,4 @@
-package gpu
+package measure
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 	"github.com/planc-dev/planc/runtime/cpu"
 )
 
-// Measurement is the result of Measure. All GPUs of the machine work at once, and each figure is that of
+// Measurement is the result of Run. All GPUs of the machine work at once, and each figure is that of
 // the slowest. The program that planc calibrate builds prints it as one JSON object.
 type Measurement struct {
 	CUDA     string   `json:"cuda"`      // newest version that the driver supports
@@ -85,10 +85,10 @@ func (s attentionShape) shape() *cpu.AttentionShape {
 // FillKernel names a kernel that does almost nothing. It serves to measure launches.
 const FillKernel = "fill"
 
-// MeasuredAttention returns the shapes of attention that are measured, in bf16. Their sources are
+// AttentionShapes returns the shapes of attention that are measured, in bf16. Their sources are
 // kernels.Files. This file does not call it, because it is also part of the runtime of CPU programs, which
 // contains no kernels.
-func MeasuredAttention() (shapes []*cpu.AttentionShape) {
+func AttentionShapes() (shapes []*cpu.AttentionShape) {
 	for _, s := range attentionShapes {
 		shapes = append(shapes, s.shape())
 	}

@@ -1,6 +1,6 @@
 //go:build cuda && linux
 
-package gpu
+package measure
 
 import (
 	"context"
@@ -10,19 +10,19 @@ import (
 	"math"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/planc-dev/planc/cuda"
 	"github.com/planc-dev/planc/cuda/kernels"
+	"github.com/planc-dev/planc/runtime/gpu/module"
 )
 
-// MeasureMain is the main function of a program that measures this machine's GPUs and prints the
+// Main is the main function of a program that measures this machine's GPUs and prints the
 // [Measurement]. images holds the kernels, [kernels.Files] of the measured shapes, as NAME.fatbin. Kernels
 // without an image are compiled with NVRTC.
-func MeasureMain(images fs.FS) {
-	m, err := Measure(images)
+func Main(images fs.FS) {
+	m, err := Run(images)
 	if err == nil {
 		err = json.NewEncoder(os.Stdout).Encode(m)
 	}
@@ -32,9 +32,9 @@ func MeasureMain(images fs.FS) {
 	}
 }
 
-// Measure measures all of this machine's GPUs at once. After an error the process must end, because other
+// Run measures all of this machine's GPUs at once. After an error the process must end, because other
 // goroutines may wait on their devices.
-func Measure(images fs.FS) (*Measurement, error) {
+func Run(images fs.FS) (*Measurement, error) {
 	start := time.Now()
 	driver, err := cuda.Open()
 	if err != nil {
@@ -136,7 +136,7 @@ type bench struct {
 
 	stream  *cuda.Stream
 	gemms   *cuda.GEMMs
-	modules *modules
+	modules *module.Set
 	work    cuda.Memory // workspace of GEMMs
 	random  cuda.Memory // contents for operands
 	args    cuda.Args
@@ -178,20 +178,13 @@ func (b *bench) open() (err error) {
 	if err != nil {
 		return err
 	}
-	b.modules = &modules{images: b.images, arch: fmt.Sprintf("%d%d", b.gpu.Major, b.gpu.Minor),
-		files: map[string]string{}, loaded: map[string]*cuda.Module{}}
-	for _, source := range kernels.Files(MeasuredAttention(), "bf16", FillKernel) {
-		image := "kernels/" + strings.TrimSuffix(source, ".cu") + ".fatbin"
-		if _, err := fs.Stat(b.images, image); err != nil {
-			image = "" // compiled on this machine
-		}
-		b.modules.files[source] = image
-	}
-	err = b.modules.load()
+	b.modules = module.NewForSources(b.images, fmt.Sprintf("%d%d", b.gpu.Major, b.gpu.Minor),
+		kernels.Files(AttentionShapes(), "bf16", FillKernel))
+	err = b.modules.Load()
 	if err != nil {
 		return err
 	}
-	b.work, err = cuda.Alloc(workspace)
+	b.work, err = cuda.Alloc(cuda.GEMMWorkspace)
 	if err != nil {
 		return err
 	}
@@ -214,7 +207,7 @@ func (b *bench) close() error {
 			return err
 		}
 	}
-	for _, f := range []func() error{b.modules.close, b.work.Free, b.random.Free, b.gemms.Close, b.stream.Close} {
+	for _, f := range []func() error{b.modules.Close, b.work.Free, b.random.Free, b.gemms.Close, b.stream.Close} {
 		if err := f(); err != nil {
 			return err
 		}

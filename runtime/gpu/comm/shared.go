@@ -1,84 +1,25 @@
 //go:build cuda && linux
 
-package gpu
+package comm
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/planc-dev/planc/cuda"
 )
 
-// hub connects the ranks of a line that share a GPU. Each rank publishes the addresses of its operands and
-// the event that marks them ready, and the kernels of each rank then read the operands of all. The host
-// threads wait for each other, but not for the device.
-type hub struct {
-	mutex   sync.Mutex
-	arrived int
-	gate    chan struct{} // closed when all have arrived
-	calls   []call        // by member
-	mail    map[[2]int]chan letter
+// Launcher is what the device of a rank does for its communicators.
+type Launcher struct {
+	Call     func(name, types string, rows, cols int, args ...any)    // enqueues a kernel on the current stream
+	Constant func(key any, bytes func() []byte) (device cuda.Pointer) // returns device memory with these bytes
+	Failed   <-chan struct{}                                          // closed when the run has failed
 }
 
-// call is a member's part in a collective.
-type call struct {
-	to, from    cuda.Pointer
-	sends       map[int]cuda.Pointer // by peer
-	ready, done *cuda.Event
-}
-
-// letter is a message from one member to another.
-type letter struct {
-	from  cuda.Pointer
-	bytes int
-	sent  *cuda.Event
-	taken chan *cuda.Event // event of the receiver, sent when its copy is enqueued
-}
-
-// hub returns the hub of a line's group.
-func (m *machine) hub(line string, ranks []int) *hub {
-	m.mutex.Lock()
-	defer m.mutex.Unlock()
-	key := fmt.Sprint(line, ranks)
-	if m.hubs[key] == nil {
-		m.hubs[key] = &hub{gate: make(chan struct{}), calls: make([]call, len(ranks)), mail: map[[2]int]chan letter{}}
-	}
-	return m.hubs[key]
-}
-
-// meet returns when all members have called it.
-func (h *hub) meet(failed <-chan struct{}) error {
-	h.mutex.Lock()
-	gate := h.gate
-	h.arrived++
-	if h.arrived == len(h.calls) {
-		h.arrived, h.gate = 0, make(chan struct{})
-		close(gate)
-	}
-	h.mutex.Unlock()
-	select {
-	case <-gate:
-		return nil
-	case <-failed:
-		return errPeerFailed
-	}
-}
-
-// mailbox returns the queue of messages from one member to another.
-func (h *hub) mailbox(from, to int) chan letter {
-	h.mutex.Lock()
-	defer h.mutex.Unlock()
-	key := [2]int{from, to}
-	if h.mail[key] == nil {
-		h.mail[key] = make(chan letter, 1<<12)
-	}
-	return h.mail[key]
-}
-
-// local is one member's end of a hub.
-type local struct {
-	d       *executor
+// shared is one member's end of a hub.
+type shared struct {
+	device  Launcher
 	hub     *hub
 	me      int
 	events  []*cuda.Event
@@ -93,17 +34,16 @@ type group struct {
 	receives []func(all []call) error
 }
 
-func newLocal(d *executor, h *hub, me int) *local {
-	l := &local{d: d, hub: h, me: me}
-	d.atClose(func() error {
-		closeEvents(l.events)
-		return nil
-	})
-	return l
+// close frees the events.
+func (l *shared) close() (err error) {
+	for _, e := range l.events {
+		err = errors.Join(err, e.Close())
+	}
+	return err
 }
 
 // event returns an event that has no other use in this step.
-func (l *local) event() (*cuda.Event, error) {
+func (l *shared) event() (*cuda.Event, error) {
 	if l.used == len(l.events) {
 		e, err := cuda.NewEvent(false)
 		if err != nil {
@@ -116,7 +56,7 @@ func (l *local) event() (*cuda.Event, error) {
 }
 
 // marked returns an event that marks the present work of the stream.
-func (l *local) marked(s *cuda.Stream) (*cuda.Event, error) {
+func (l *shared) marked(s *cuda.Stream) (*cuda.Event, error) {
 	e, err := l.event()
 	if err != nil {
 		return nil, err
@@ -126,7 +66,7 @@ func (l *local) marked(s *cuda.Stream) (*cuda.Event, error) {
 
 // collective runs f, this member's part of a collective, when the operands of all members are ready. Later
 // work on the stream waits until all members are done.
-func (l *local) collective(s *cuda.Stream, mine call, f func(all []call) error) (err error) {
+func (l *shared) collective(s *cuda.Stream, mine call, f func(all []call) error) (err error) {
 	mine.ready, err = l.marked(s)
 	if err != nil {
 		return err
@@ -136,7 +76,7 @@ func (l *local) collective(s *cuda.Stream, mine call, f func(all []call) error) 
 		return err
 	}
 	l.hub.calls[l.me] = mine
-	err = l.hub.meet(l.d.rank.Done())
+	err = l.hub.meet(l.device.Failed)
 	if err != nil {
 		return err
 	}
@@ -155,7 +95,7 @@ func (l *local) collective(s *cuda.Stream, mine call, f func(all []call) error) 
 	if err != nil {
 		return err
 	}
-	err = l.hub.meet(l.d.rank.Done())
+	err = l.hub.meet(l.device.Failed)
 	if err != nil {
 		return err
 	}
@@ -168,7 +108,7 @@ func (l *local) collective(s *cuda.Stream, mine call, f func(all []call) error) 
 	return nil
 }
 
-func (l *local) allReduce(s *cuda.Stream, to, from cuda.Pointer, count int, t cuda.Type, op cuda.Reduction) error {
+func (l *shared) allReduce(s *cuda.Stream, to, from cuda.Pointer, count int, t cuda.Type, op cuda.Reduction) error {
 	if to != from {
 		if err := move(s, to, from, count*typeSize(t)); err != nil {
 			return err
@@ -179,7 +119,7 @@ func (l *local) allReduce(s *cuda.Stream, to, from cuda.Pointer, count int, t cu
 		n := len(all)
 		lo, hi := count*l.me/n, count*(l.me+1)/n
 		if lo < hi {
-			l.d.call(name, suffixes[t], 1, hi-lo, l.members(all, func(c *call) cuda.Pointer {
+			l.device.Call(name, suffixes[t], 1, hi-lo, l.members(all, func(c *call) cuda.Pointer {
 				return c.to
 			}), n, int64(lo), int64(hi))
 		}
@@ -187,17 +127,17 @@ func (l *local) allReduce(s *cuda.Stream, to, from cuda.Pointer, count int, t cu
 	})
 }
 
-func (l *local) reduceScatter(s *cuda.Stream, to, from cuda.Pointer, count int, t cuda.Type) error {
+func (l *shared) reduceScatter(s *cuda.Stream, to, from cuda.Pointer, count int, t cuda.Type) error {
 	return l.collective(s, call{from: from}, func(all []call) error {
 		n := len(all)
-		l.d.call("reduce_scatter_sum", suffixes[t], 1, count, to, l.members(all, func(c *call) cuda.Pointer {
+		l.device.Call("reduce_scatter_sum", suffixes[t], 1, count, to, l.members(all, func(c *call) cuda.Pointer {
 			return c.from
 		}), n, 1, count, n*count, l.me*count)
 		return nil
 	})
 }
 
-func (l *local) allGather(s *cuda.Stream, to, from cuda.Pointer, count int, t cuda.Type) error {
+func (l *shared) allGather(s *cuda.Stream, to, from cuda.Pointer, count int, t cuda.Type) error {
 	bytes := count * typeSize(t)
 	return l.collective(s, call{from: from}, func(all []call) error {
 		for i := range all {
@@ -212,7 +152,7 @@ func (l *local) allGather(s *cuda.Stream, to, from cuda.Pointer, count int, t cu
 }
 
 // together combines the sends and receives that f calls.
-func (l *local) together(s *cuda.Stream, f func() error) error {
+func (l *shared) together(s *cuda.Stream, f func() error) error {
 	l.group = &group{sends: map[int]cuda.Pointer{}}
 	err := f()
 	g := l.group
@@ -230,7 +170,7 @@ func (l *local) together(s *cuda.Stream, f func() error) error {
 	})
 }
 
-func (l *local) send(s *cuda.Stream, from cuda.Pointer, bytes, peer int) error {
+func (l *shared) send(s *cuda.Stream, from cuda.Pointer, bytes, peer int) error {
 	if l.group != nil {
 		l.group.sends[peer] = from
 		return nil
@@ -245,7 +185,7 @@ func (l *local) send(s *cuda.Stream, from cuda.Pointer, bytes, peer int) error {
 	return nil
 }
 
-func (l *local) receive(s *cuda.Stream, to cuda.Pointer, bytes, peer int) error {
+func (l *shared) receive(s *cuda.Stream, to cuda.Pointer, bytes, peer int) error {
 	if l.group != nil {
 		l.group.receives = append(l.group.receives, func(all []call) error {
 			return move(s, to, all[peer].sends[l.me], bytes)
@@ -255,8 +195,8 @@ func (l *local) receive(s *cuda.Stream, to cuda.Pointer, bytes, peer int) error 
 	var x letter
 	select {
 	case x = <-l.hub.mailbox(peer, l.me):
-	case <-l.d.rank.Done():
-		return errPeerFailed
+	case <-l.device.Failed:
+		return ErrPeerFailed
 	}
 	if x.bytes != bytes {
 		return fmt.Errorf("gpu: received a message of %d bytes, expected %d", x.bytes, bytes)
@@ -273,15 +213,15 @@ func (l *local) receive(s *cuda.Stream, to cuda.Pointer, bytes, peer int) error 
 }
 
 // settle makes later work on a stream wait until the n oldest pending messages have been received.
-func (l *local) settle(s *cuda.Stream, n int) error {
+func (l *shared) settle(s *cuda.Stream, n int) error {
 	for _, x := range l.pending[:n] {
 		select {
 		case e := <-x.taken:
 			if err := s.Wait(e); err != nil {
 				return err
 			}
-		case <-l.d.rank.Done():
-			return errPeerFailed
+		case <-l.device.Failed:
+			return ErrPeerFailed
 		}
 	}
 	l.pending = l.pending[n:]
@@ -289,12 +229,12 @@ func (l *local) settle(s *cuda.Stream, n int) error {
 }
 
 // members returns the device address of the list of the members' operands.
-func (l *local) members(all []call, address func(*call) cuda.Pointer) cuda.Pointer {
+func (l *shared) members(all []call, address func(*call) cuda.Pointer) cuda.Pointer {
 	var bytes []byte
 	for i := range all {
 		bytes = binary.NativeEndian.AppendUint64(bytes, uint64(address(&all[i])))
 	}
-	return l.d.constant("members "+string(bytes), func() []byte { return bytes })
+	return l.device.Constant("members "+string(bytes), func() []byte { return bytes })
 }
 
 // move copies within the device.

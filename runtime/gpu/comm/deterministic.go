@@ -1,6 +1,6 @@
 //go:build cuda && linux
 
-package gpu
+package comm
 
 import (
 	"fmt"
@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// deterministic is the environment variable that, if it is 1, fixes the algorithm, the protocol and the
+// Deterministic is the environment variable that, if it is 1, fixes the algorithm, the protocol and the
 // number of blocks of NCCL's collectives. These determine the order of additions. Otherwise NCCL chooses
 // them.
-const deterministic = "PLANC_DETERMINISTIC"
+const Deterministic = "PLANC_DETERMINISTIC"
 
 // fixedCTAs is the number of blocks of each communicator in this mode. It is assumed to saturate an H100's
 // links; this was not measured.
@@ -26,20 +26,16 @@ var fixes = []struct {
 // userCTAs lists the variables by which users set the number of blocks.
 var userCTAs = []string{"NCCL_MIN_CTAS", "NCCL_MAX_CTAS"}
 
-// fixCollectives sets NCCL's variables, which NCCL reads at its first use, and returns a text of what is
+// FixCollectives sets NCCL's variables, which NCCL reads at its first use, and returns a text of what is
 // fixed. The text is empty if the mode is off. ctas is 0 if NCCL or the user decides. Values that the user
 // has set are kept, and the text lists them.
-func fixCollectives() (report string, ctas int, err error) {
-	switch v := os.Getenv(deterministic); v {
+func FixCollectives() (report string, ctas int, err error) {
+	switch v := os.Getenv(Deterministic); v {
 	case "", "0":
 		return "", 0, nil
 	case "1":
 	default:
-		return "", 0, fmt.Errorf("%s=%q: must be 1 or 0", deterministic, v)
-	}
-	if os.Getenv(timeGEMMs) != "" {
-		return "", 0, fmt.Errorf("%s=1 and %s exclude each other: the fastest GEMM algorithm differs from run to "+
-			"run, and another algorithm adds in another order; unset one of them", deterministic, timeGEMMs)
+		return "", 0, fmt.Errorf("%s=%q: must be 1 or 0", Deterministic, v)
 	}
 	var ours, theirs []string
 	for _, f := range fixes {

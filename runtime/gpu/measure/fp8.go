@@ -1,6 +1,6 @@
 //go:build cuda && linux
 
-package gpu
+package measure
 
 import (
 	"math/rand/v2"
@@ -10,6 +10,9 @@ import (
 
 // fp8Arch is the first architecture whose tensor cores support FP8: Ada.
 const fp8Arch = 89
+
+// scaleAlign is the distance of the scales of both operands, in bytes.
+const scaleAlign = 256
 
 // fp8Matmuls measures FP8 GEMMs, if all GPUs support them.
 func (b *bench) fp8Matmuls() (err error) {
@@ -39,7 +42,7 @@ func (b *bench) fp8Matmuls() (err error) {
 			}
 		}
 		return nil
-	}, randomBytes, 2*partAlign)
+	}, randomBytes, 2*scaleAlign)
 }
 
 // fillCodes writes codes of numbers between 1/8 and 2 of either sign, in both formats.
@@ -67,14 +70,14 @@ func (b *bench) fillCodes(to cuda.Memory) error {
 // operands. GEMMs that a GPU's cuBLASLt does not support are left out.
 func (b *bench) fp8Matmul(p Point, pace *pace, codes, scales cuda.Memory) error {
 	x := cuda.GEMM{M: p.M, N: p.N, K: p.K, TransposeB: true, In: cuda.ValueE4M3, InB: cuda.ValueE4M3,
-		Out: cuda.ValueBFloat16, ScaleA: scales.Pointer, ScaleB: scales.Pointer + partAlign}
+		Out: cuda.ValueBFloat16, ScaleA: scales.Pointer, ScaleB: scales.Pointer + scaleAlign}
 	switch p.Transposed {
 	case "a":
 		x.InB = cuda.ValueE5M2
 	case "b":
 		x.In = cuda.ValueE5M2
 	}
-	way, refused := b.gemms.Prepare(x, workspace)
+	way, refused := b.gemms.Prepare(x, cuda.GEMMWorkspace)
 	lacking := 0.0
 	if refused != nil {
 		lacking = 1

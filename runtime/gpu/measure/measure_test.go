@@ -1,16 +1,37 @@
 //go:build cuda && linux
 
-package gpu
+package measure
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/planc-dev/planc/cuda"
 	"github.com/planc-dev/planc/cuda/emulated"
+	"github.com/planc-dev/planc/cuda/kernels"
 	"github.com/planc-dev/planc/cuda/kernels/emulate"
 )
+
+const inside = "PLANC_MEASURE_INSIDE" // names the folder of kernels to the processes that run the tests
+
+// TestMain runs the tests in a process that finds emulated libraries, once under each policy.
+func TestMain(m *testing.M) {
+	if os.Getenv(inside) != "" || emulate.Skipped() != "" {
+		os.Exit(m.Run())
+	}
+	code, _ := emulated.RunInside(func(m emulated.Machine, dir string) ([]string, error) {
+		sources, images := filepath.Join(dir, "sources"), filepath.Join(dir, "images")
+		if err := os.CopyFS(sources, kernels.Sources); err != nil {
+			return nil, err
+		}
+		return []string{inside + "=" + images, "PLANC_EMULATED_PATIENCE=20", "PLANC_EMULATED_GPUS=4"},
+			m.CompileKernels(sources, filepath.Join(images, "kernels"), kernels.Files(AttentionShapes(), "bf16",
+				FillKernel))
+	})
+	os.Exit(code)
+}
 
 // All GPUs are measured at once. Each kind of work has points, whose times are those of the slowest GPU,
 // and all device memory is freed (the log says so when the tests end). Work that is too slow for an
@@ -22,7 +43,7 @@ func TestMeasure(t *testing.T) {
 	if os.Getenv("PLANC_EMULATED_ORDER") != emulated.Orders[0] {
 		t.Skip("one stream has one order")
 	}
-	m, err := Measure(os.DirFS(os.Getenv(inside) + measuring))
+	m, err := Run(os.DirFS(os.Getenv(inside)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 //go:build cuda && linux
 
-package gpu
+package module
 
 import (
 	"errors"
@@ -16,17 +16,18 @@ import (
 	"github.com/planc-dev/planc/cuda/kernels"
 )
 
-// modules holds a program's kernels on one device: a NAME.fatbin for each source NAME.cu or, if the program
-// was built without nvcc, the sources.
-type modules struct {
+// Set is the CUDA modules of a program on one device. They come from a NAME.fatbin for each source NAME.cu or, if the
+// program was built without nvcc, from the sources.
+type Set struct {
 	images fs.FS
 	arch   string            // architecture of the device, such as 90
 	files  map[string]string // path of the fatbin or source, by name of the source; "" for a source of cuda/kernels
 	loaded map[string]*cuda.Module
 }
 
-func newModules(images fs.FS, arch string) (*modules, error) {
-	m := &modules{images: images, arch: arch, files: map[string]string{}, loaded: map[string]*cuda.Module{}}
+// New returns the modules of a program for an architecture, such as 90. They must be loaded.
+func New(images fs.FS, arch string) (*Set, error) {
+	m := newSet(images, arch)
 	sources := map[string]string{}
 	err := fs.WalkDir(images, ".", func(name string, d fs.DirEntry, err error) error {
 		switch path.Ext(name) {
@@ -50,9 +51,27 @@ func newModules(images fs.FS, arch string) (*modules, error) {
 	return m, nil
 }
 
-// load loads all kernels at once, because later, loading may wait for kernels that wait for work that this
+// NewForSources returns the modules of sources of cuda/kernels. Those without an image kernels/NAME.fatbin are
+// compiled on this machine.
+func NewForSources(images fs.FS, arch string, sources []string) *Set {
+	m := newSet(images, arch)
+	for _, source := range sources {
+		image := "kernels/" + strings.TrimSuffix(source, ".cu") + ".fatbin"
+		if _, err := fs.Stat(images, image); err != nil {
+			image = ""
+		}
+		m.files[source] = image
+	}
+	return m
+}
+
+func newSet(images fs.FS, arch string) *Set {
+	return &Set{images: images, arch: arch, files: map[string]string{}, loaded: map[string]*cuda.Module{}}
+}
+
+// Load loads all kernels at once, because later, loading may wait for kernels that wait for work that this
 // rank has not launched yet. Sources are compiled concurrently.
-func (m *modules) load() error {
+func (m *Set) Load() error {
 	names := slices.Sorted(maps.Keys(m.files))
 	images, errs := make([][]byte, len(names)), make([]error, len(names))
 	var all sync.WaitGroup
@@ -73,9 +92,9 @@ func (m *modules) load() error {
 	return nil
 }
 
-// find returns the kernel of a name, from its family's source or from those that were printed for the
+// Find returns the kernel of a name, from its family's source or from those that were printed for the
 // program.
-func (m *modules) find(name string) (*cuda.Kernel, error) {
+func (m *Set) Find(name string) (*cuda.Kernel, error) {
 	for i := range kernels.Table {
 		if k := &kernels.Table[i]; name == k.Name || strings.HasPrefix(name, k.Name+"_") && slices.Contains(k.Types,
 			name[len(k.Name)+1:]) {
@@ -91,7 +110,7 @@ func (m *modules) find(name string) (*cuda.Kernel, error) {
 }
 
 // printed returns the sources that are not in the table.
-func (m *modules) printed() (names []string) {
+func (m *Set) printed() (names []string) {
 	for source := range m.files {
 		if !slices.ContainsFunc(kernels.Table, func(k kernels.Kernel) bool { return k.File == source }) {
 			names = append(names, source)
@@ -102,7 +121,7 @@ func (m *modules) printed() (names []string) {
 }
 
 // kernel returns a kernel of a source's module.
-func (m *modules) kernel(source, name string) (*cuda.Kernel, error) {
+func (m *Set) kernel(source, name string) (*cuda.Kernel, error) {
 	x := m.loaded[source]
 	if x == nil {
 		return nil, fmt.Errorf("gpu: the program has no kernels from %s", source)
@@ -111,7 +130,7 @@ func (m *modules) kernel(source, name string) (*cuda.Kernel, error) {
 }
 
 // image returns what the driver loads for a source.
-func (m *modules) image(source string) ([]byte, error) {
+func (m *Set) image(source string) ([]byte, error) {
 	file := m.files[source]
 	switch {
 	case file == "":
@@ -132,8 +151,8 @@ func missing(err error) bool {
 	return errors.As(err, &e) && e.Code == notFound
 }
 
-// close unloads the modules.
-func (m *modules) close() (err error) {
+// Close unloads the modules.
+func (m *Set) Close() (err error) {
 	for _, x := range m.loaded {
 		err = errors.Join(err, x.Unload())
 	}

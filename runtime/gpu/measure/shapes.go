@@ -1,6 +1,6 @@
 //go:build cuda && linux
 
-package gpu
+package measure
 
 // gemmShapes are GEMMs of transformer layers of several widths: forward, and backward for inputs (b) and
 // weights (a). Each other type has one shape in several sizes. Sizes increase, so that a slow device leaves

@@ -1,6 +1,6 @@
 //go:build cuda && linux
 
-package gpu
+package module
 
 import (
 	"fmt"
