@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"go/ast"
+	"go/build"
 	"go/parser"
 	"go/token"
 	"os"
@@ -109,6 +110,9 @@ func (t *target) readOthers(name string) error {
 			strings.HasPrefix(n, ".") || strings.HasPrefix(n, "_") {
 			continue
 		}
+		if !isBuilt(t.dir, n) {
+			continue
+		}
 		path := filepath.Join(t.dir, n)
 		if strings.HasSuffix(n, generatedSuffix) && isGenerated(path) {
 			return ir.Diags{{Pos: ir.Pos{File: shell.Slashed(path)}, Code: codeNameTaken,
@@ -121,6 +125,24 @@ func (t *target) readOthers(name string) error {
 		}
 	}
 	return nil
+}
+
+// isBuilt reports whether the go command compiles a file on any platform of planc's programs. A program that go
+// generate runs is often in the same folder, with the constraint ignore, and belongs to another package.
+func isBuilt(dir, name string) bool {
+	c := build.Context{Compiler: "gc", CgoEnabled: true, ReleaseTags: build.Default.ReleaseTags}
+	for _, system := range []string{"linux", "darwin", "windows"} {
+		for _, arch := range []string{"amd64", "arm64"} {
+			for _, tags := range [][]string{nil, {"cuda"}} {
+				c.GOOS, c.GOARCH, c.BuildTags = system, arch, tags
+				match, err := c.MatchFile(dir, name)
+				if match || err != nil { // the parser reports what is wrong with the file
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // packageName returns the package of the existing files; otherwise $GOPACKAGE if go generate runs in the target's
