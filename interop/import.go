@@ -28,8 +28,33 @@ type Import struct {
 	Fields []Field
 	// Env are the environment variables that the file sets, by name.
 	Env map[string]string
+	// Notes are what the user should know about the files, and that is neither an error nor about one key: numbers of
+	// devices that contradict each other, definitions that nothing reads.
+	Notes []Note
 	// Doc is the main file, for edits in place. It is nil if the format cannot be edited.
 	Doc Document
+}
+
+// Note is a remark about the files.
+type Note struct {
+	Pos  ir.Pos // the zero value if it is about no place in a file
+	Text string
+}
+
+// String returns the remark with its place in front.
+func (n Note) String() string {
+	if n.Pos.File == "" {
+		return n.Text
+	}
+	return n.Pos.String() + ": " + n.Text
+}
+
+// AddNote adds a remark, unless the same is there.
+func (im *Import) AddNote(pos ir.Pos, format string, args ...any) {
+	n := Note{pos, fmt.Sprintf(format, args...)}
+	if !slices.Contains(im.Notes, n) {
+		im.Notes = append(im.Notes, n)
+	}
 }
 
 // Take records a key that sets fields of the job.

@@ -57,6 +57,9 @@ the file lacks can be given by the flags of the job, such as --cluster. -o write
 
 // importJob prints or writes the job of a source. A job that only lacks fields is complete enough: a note names them.
 func importJob(a *app, source *migrate.Source, overrides []spec.Override, out string) error {
+	for _, n := range source.Notes {
+		a.Notef("note: %s", n)
+	}
 	_, err := source.Question(a.Read, overrides...)
 	var diags ir.Diags
 	if errors.As(byFlags("", err), &diags) {

@@ -71,6 +71,7 @@ func (src *source) importAs(d *dialect, files []interop.File, o interop.Options)
 	}
 	im.out = &interop.Import{Format: d.format, Devices: src.devices, DevicesPerNode: src.perNode, Env: src.env}
 	im.out.Files = []string{files[0].Name}
+	im.out.Notes = slices.Clone(src.notes)
 	im.takeModel(files[1:])
 	if len(src.settings.arguments) == 0 && src.diags == nil {
 		src.diags.Addf(ir.Pos{File: files[0].Name}, BadOption, "no option of Megatron-LM found: give a script that "+

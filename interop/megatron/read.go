@@ -3,7 +3,6 @@ package megatron
 import (
 	"bytes"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -30,6 +29,7 @@ type source struct {
 	list      []shell.Word  // of a script: the program's arguments
 	isDump    bool          // the list of a log
 	suggested int           // options for which a similar one was looked up
+	notes     []interop.Note
 	diags     ir.Diags
 }
 
@@ -60,16 +60,25 @@ func (d *dialect) read(f interop.File, open shell.Open, o interop.Options) *sour
 	if isDump(f.Data) {
 		return readDump(f)
 	}
-	define := shell.Directives(f.Data)
-	maps.Copy(define, o.Define)
+	l := newLauncherEnv(f.Data, o)
+	src := d.evaluate(f, open, l.define(false))
+	if l.isNodesForTotal(src) {
+		src = d.evaluate(f, open, l.define(true))
+	}
+	src.readLaunch(l.own())
+	l.compare(src, f.Name)
+	src.settings = newSettings(d.parse(src))
+	src.settings.defaults = d.defaults
+	return src
+}
+
+// evaluate evaluates a script and finds the command that starts Megatron-LM.
+func (d *dialect) evaluate(f interop.File, open shell.Open, define map[string]string) *source {
 	src := &source{script: shell.EvalWith(f.Name, f.Data, define, open), env: map[string]string{}}
 	src.diags = slices.Clone(src.script.Diags)
 	src.noteSources(f.Name)
 	src.chooseCommand(d)
 	src.readEnv()
-	src.readLaunch(define)
-	src.settings = newSettings(d.parse(src))
-	src.settings.defaults = d.defaults
 	return src
 }
 

@@ -20,7 +20,8 @@ type Report struct {
 	Sure   string              `json:"recognized"`   // certain, likely or possible
 	Files  []string            `json:"files"`
 	Keys   []interop.Key       `json:"keys"`
-	Uses   map[interop.Use]int `json:"uses"` // number of keys by their use
+	Uses   map[interop.Use]int `json:"uses"`  // number of keys by their use
+	Notes  []string            `json:"notes"` // about the files, with their positions
 	Edits  []Edit              `json:"edits"`
 	Diff   string              `json:"diff"` // of the user's file, for the best plan; "" if it changes nothing
 	// DiffNote says why there is no diff for the best plan; "" if there is one.
@@ -60,7 +61,7 @@ func NewReport(s *Source, q *planner.Question) (*Report, error) {
 	}
 	check.Diags = s.Translate(check.Diags, s.jobPath())
 	r := &Report{Check: check, Format: s.Format.Name, Title: s.Format.Title, Sure: confidenceWords[s.Sure],
-		Files: s.Files, Keys: s.Keys, Uses: s.Counts(), Edits: []Edit{}, Env: []Env{}, Source: s}
+		Files: s.Files, Keys: s.Keys, Uses: s.Counts(), Notes: s.noteTexts(), Edits: []Edit{}, Env: []Env{}, Source: s}
 	from := check.From()
 	for i, e := range check.Edits {
 		r.Edits = append(r.Edits, Edit{Edit: e})
@@ -73,6 +74,15 @@ func NewReport(s *Source, q *planner.Question) (*Report, error) {
 	}
 	r.addEnv(q)
 	return r, nil
+}
+
+// noteTexts returns the notes about the files: "run.sh:3:1: ...".
+func (s *Source) noteTexts() []string {
+	out := []string{}
+	for _, n := range s.Notes {
+		out = append(out, n.String())
+	}
+	return out
 }
 
 // EditDiff returns the diff of an edit, or why there is none. It makes the diff if the report of a large file left it

@@ -82,7 +82,7 @@ func ReadFor(files []interop.File, name string, o interop.Options, read planner.
 	n, perNode, isGiven := devicesOf(read, overrides)
 	o.Read = once(read)
 	if isGiven {
-		o.Devices, o.DevicesPerNode = n, perNode
+		o.Devices, o.DevicesPerNode, o.Nodes = n, perNode, n/max(1, perNode)
 		return Read(files, name, o)
 	}
 	s, err := Read(files, name, o)

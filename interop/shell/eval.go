@@ -19,6 +19,7 @@ func EvalWith(file string, source []byte, define map[string]string, open Open) *
 	e := &evaluator{expander: &expander{script: s, define: define, vars: map[string]*value{}, budget: maxPieces},
 		functions: map[string]*function{}, open: open, parsed: map[string][]node{}}
 	e.run(parse(s, 0))
+	s.vars = e.vars
 	for name, v := range e.vars {
 		if v.exported && !v.isArray && len(v.elems) == 1 {
 			s.Exported[name] = Word{v.elems[0]}

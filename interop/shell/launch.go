@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,21 +30,34 @@ type LaunchOption struct {
 	Pos   ir.Pos
 	// Unknown is set if the value is needed and not known.
 	Unknown *Unknown
+	// Counts is what the value is the number of; Number is 0 if that is not known.
+	Counts Counted
+	Number int
 }
+
+// Counted is what an option or a variable of a launcher counts.
+type Counted string
+
+// All things that launchers count.
+const (
+	Nodes   Counted = "nodes"
+	PerNode Counted = "devices per node"
+	Total   Counted = "devices"
+)
 
 // launchNames maps the options of launchers to what they count. The values of all of them are numbers of processes or
 // nodes. Options whose meaning differs between launchers are not in it.
-var launchNames = map[string]string{
-	"--nproc_per_node": "per node", "--nproc-per-node": "per node", "--ntasks-per-node": "per node",
-	"--gpus-per-node": "per node", "--num_gpus": "per node", "--tasks-per-node": "per node",
-	"--nnodes": "nodes", "--num_nodes": "nodes", "--nodes": "nodes", "--num_machines": "nodes",
-	"--ntasks": "total", "--num_processes": "total",
+var launchNames = map[string]Counted{
+	"--nproc_per_node": PerNode, "--nproc-per-node": PerNode, "--ntasks-per-node": PerNode,
+	"--gpus-per-node": PerNode, "--num_gpus": PerNode, "--tasks-per-node": PerNode,
+	"--nnodes": Nodes, "--num_nodes": Nodes, "--nodes": Nodes, "--num_machines": Nodes,
+	"--ntasks": Total, "--num_processes": Total,
 }
 
 // shortNames are the options with one dash of the launchers that have them.
-var shortNames = map[string]map[string]string{
-	"srun":   {"-N": "nodes", "-n": "total"},
-	"mpirun": {"-np": "total", "-n": "total", "-N": "per node"},
+var shortNames = map[string]map[string]Counted{
+	"srun":   {"-N": Nodes, "-n": Total},
+	"mpirun": {"-np": Total, "-n": Total, "-N": PerNode},
 }
 
 // Offset returns where the command stands; -1 if that is not in the script.
@@ -76,7 +90,7 @@ func (s *Script) Launches() (out []Launch) {
 // readLaunch reads a command up to the program's name. It returns false if the command runs no Python program.
 func (s *Script) readLaunch(l *Launch) bool {
 	words := l.Command.Words
-	short := map[string]string{}
+	short := map[string]Counted{}
 	for i := range words {
 		text := words[i].Text()
 		base := text[strings.LastIndexByte(text, '/')+1:]
@@ -104,13 +118,13 @@ func isLauncher(module string) bool {
 }
 
 // readLaunchOption reads the option at a word, if it counts processes.
-func (s *Script) readLaunchOption(l *Launch, i int, short map[string]string) {
+func (s *Script) readLaunchOption(l *Launch, i int, short map[string]Counted) {
 	words := l.Command.Words
 	name, _, hasValue := strings.Cut(words[i].Text(), "=")
 	if launchNames[name] == "" && short[name] == "" {
 		return
 	}
-	o := LaunchOption{Name: name, Pos: s.Pos(&words[i])}
+	o := LaunchOption{Name: name, Pos: s.Pos(&words[i]), Counts: cmp.Or(short[name], launchNames[name])}
 	switch {
 	case hasValue:
 		o.Value = words[i].cut(len(name)+1, len(words[i].Text()))
@@ -120,9 +134,6 @@ func (s *Script) readLaunchOption(l *Launch, i int, short map[string]string) {
 		return
 	}
 	o.Unknown = o.Value.Unknown()
-	if short[name] != "" {
-		o.Name = short[name] + " " + name // kept apart from other launchers' options
-	}
 	l.Options = append(l.Options, o)
 }
 
@@ -130,10 +141,6 @@ func (s *Script) readLaunchOption(l *Launch, i int, short map[string]string) {
 func (l *Launch) count() bool {
 	for i := range l.Options {
 		o := &l.Options[i]
-		kind := launchNames[o.Name]
-		if at := strings.LastIndexByte(o.Name, ' '); at > 0 {
-			kind, o.Name = o.Name[:at], o.Name[at+1:]
-		}
 		text := o.Value.Text()
 		if _, largest, isRange := strings.Cut(text, ":"); isRange { // torchrun's --nnodes 1:4
 			text = largest
@@ -142,19 +149,20 @@ func (l *Launch) count() bool {
 		if o.Unknown != nil || err != nil || n < 1 {
 			continue
 		}
-		switch kind {
-		case "nodes":
+		o.Number = n
+		switch o.Counts {
+		case Nodes:
 			l.Nodes = n
-		case "per node":
+		case PerNode:
 			l.PerNode = n
-		case "total":
+		case Total:
 			l.Total = n
 		}
 	}
 	switch {
 	case l.Nodes > 0 && l.PerNode > 0:
 		l.Total = l.Nodes * l.PerNode
-	case l.PerNode > 0 && l.Total == 0 && !l.asks("nodes"):
+	case l.PerNode > 0 && l.Total == 0 && !l.asks(Nodes):
 		l.Nodes, l.Total = 1, l.PerNode
 	case l.Total > 0 && l.Nodes > 0 && l.Total%l.Nodes == 0:
 		l.PerNode = l.Total / l.Nodes
@@ -163,14 +171,22 @@ func (l *Launch) count() bool {
 }
 
 // asks reports whether an option of a kind is given, even if its value is not known.
-func (l *Launch) asks(kind string) bool {
-	return slices.ContainsFunc(l.Options, func(o LaunchOption) bool { return launchNames[o.Name] == kind })
+func (l *Launch) asks(kind Counted) bool {
+	return slices.ContainsFunc(l.Options, func(o LaunchOption) bool { return o.Counts == kind })
 }
 
-// Directives returns the variables that Slurm sets for the #SBATCH lines of a script: SLURM_NNODES=4.
-func Directives(source []byte) map[string]string {
-	out := map[string]string{}
+// Directive is an #SBATCH line of a script.
+type Directive struct {
+	Name, Value string // --nodes, 4
+	Line        int
+	Variables   []string // those that Slurm sets for it: SLURM_NNODES
+}
+
+// Directives returns the #SBATCH lines of a script for which Slurm sets variables.
+func Directives(source []byte) (out []Directive) {
+	number := 0
 	for line := range strings.Lines(string(source)) {
+		number++
 		rest, ok := strings.CutPrefix(strings.TrimSpace(line), "#SBATCH")
 		if !ok {
 			if strings.HasPrefix(line, "#") || strings.TrimSpace(line) == "" {
@@ -179,10 +195,12 @@ func Directives(source []byte) map[string]string {
 			break // sbatch reads directives only in front of the first command
 		}
 		fields := strings.FieldsFunc(rest, func(r rune) bool { return r == ' ' || r == '=' || r == '\t' || r == '\r' })
-		if len(fields) >= 2 {
-			for _, name := range directiveNames[fields[0]] {
-				out[name] = strings.TrimPrefix(fields[1], "gpu:")
+		if len(fields) >= 2 && directiveNames[fields[0]] != nil {
+			value := fields[1]
+			if strings.HasPrefix(value, "gpu:") { // gpu:8, gpu:a100:8
+				value = value[strings.LastIndexByte(value, ':')+1:]
 			}
+			out = append(out, Directive{fields[0], value, number, directiveNames[fields[0]]})
 		}
 	}
 	return out

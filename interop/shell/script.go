@@ -23,6 +23,7 @@ type Script struct {
 	Diags ir.Diags
 
 	buffer
+	vars map[string]*value
 	uses map[string]int // references to each variable in the text
 }
 
@@ -104,6 +105,16 @@ func (w *Word) Unknown() *Unknown {
 		}
 	}
 	return nil
+}
+
+// Variable returns the value that a variable has at the script's end. ok is false if the script does not set it, or to
+// an array.
+func (s *Script) Variable(name string) (w Word, ok bool) {
+	v := s.vars[name]
+	if v == nil || v.unknown != nil || v.isArray || len(v.elems) != 1 {
+		return w, false
+	}
+	return Word{v.elems[0]}, true
 }
 
 // Shown returns the word with its unknown pieces as the script writes them: "$HOME/data".

@@ -29,6 +29,7 @@ func Screen(r *migrate.Report, o Options) string {
 	b.WriteString(changeLines(r))
 	b.WriteString(diffs(r, edits))
 	b.WriteString(envLines(r))
+	b.WriteString(noteLines(r))
 	b.WriteString(keyLines(r, o))
 	b.WriteString("\n" + layout.Flow("more", labelWidth, " · ", more(r, edits, o)))
 	return b.String()
@@ -317,6 +318,18 @@ func envLines(r *migrate.Report) string {
 			label, out = "env", "\n"
 		}
 		out += layout.Prose(label, labelWidth, line)
+	}
+	return out
+}
+
+// noteLines shows the notes about the files.
+func noteLines(r *migrate.Report) (out string) {
+	for i, text := range r.Notes {
+		label := ""
+		if i == 0 {
+			label, out = "notes", "\n"
+		}
+		out += layout.Prose(label, labelWidth, text)
 	}
 	return out
 }
