@@ -76,8 +76,8 @@ func TestContradictoryNumbersAreNoted(t *testing.T) {
 				"the script, too", "run.sh:1:38: --nproc_per_node is 8, and the command line of planc says 1 device " +
 				"per node: planc takes 1; change the script, too"}},
 		{"a definition", "torchrun --nnodes $NNODES --nproc_per_node 8" + trainer + "64", defined,
-			[]string{"run.sh:1:19: --nnodes is 2, and the command line of planc says 4 nodes: planc takes 4; change the " +
-				"script, too"}},
+			[]string{"run.sh:1:19: --nnodes is 2, and the command line of planc says 4 nodes: planc takes 4; " +
+				"change the script, too"}},
 		{"the same", "NNODES=4\ntorchrun --nnodes $NNODES --nproc_per_node 8" + trainer + "64", onFour, nil},
 		{"no numbers", "torchrun --nnodes 2 --nproc_per_node 8" + trainer + "64", interop.Options{}, nil},
 	} {
