@@ -53,9 +53,9 @@ type Pass struct {
 	ExpertRecompute, ExpertEmpty Seconds
 	// waiting for parameters and gradients to be transferred, and the slowdown of compute by these transfers
 	Exposed Seconds
-	Sent    Seconds // waiting until sends are complete
-	Tail    Seconds // transfer of gradients that continues after the pass
-	done    []layerDone
+	Sent    Seconds     // waiting until sends are complete
+	Tail    Seconds     // transfer of gradients that continues after the pass
+	done    []layerDone // for each layer in the order of the pass, if it is not a forward pass
 }
 
 // Total returns the duration of the pass.
@@ -64,7 +64,7 @@ func (p *Pass) Total() Seconds {
 		p.Exposed + p.Sent
 }
 
-// layerDone is the time in a pass at which a layer has its gradients.
+// layerDone is the time at which a layer has its gradients.
 type layerDone struct {
 	segment, layer int
 	at             Seconds
@@ -73,20 +73,31 @@ type layerDone struct {
 // visit is one function that a pass runs.
 type visit struct {
 	segment, layer int
+	gradient       bool // afterwards the layer has its gradients, if this pass computes those of weights
 	cost           Seconds
 	fetch, scatter Seconds
 }
 
 // visits returns the functions of a pass in order.
 func (c *Chunk) visits(kind ir.ActionKind) []visit {
-	var out []visit
-	add := func(r *Layers, k int, cost Cost, scatter Seconds) {
-		out = append(out, visit{r.Segment, r.From + k, cost.Sum(), r.Fetch, scatter})
+	layers, repeated := 0, 0
+	for i := range c.Runs {
+		layers += c.Runs[i].Count
+		if c.Runs[i].Every > 0 {
+			repeated += c.Runs[i].Count
+		}
+	}
+	if kind != ir.Backward {
+		repeated = 0
+	}
+	out := make([]visit, 0, layers+repeated)
+	add := func(r *Layers, k int, cost Cost, scatter Seconds, gradient bool) {
+		out = append(out, visit{r.Segment, r.From + k, gradient, cost.Sum(), r.Fetch, scatter})
 	}
 	if kind == ir.Forward {
 		for i := range c.Runs {
 			for k := range c.Runs[i].Count {
-				add(&c.Runs[i], k, c.Runs[i].Forward, 0)
+				add(&c.Runs[i], k, c.Runs[i].Forward, 0, false)
 			}
 		}
 		return out
@@ -100,14 +111,14 @@ func (c *Chunk) visits(kind ir.ActionKind) []visit {
 			}
 			if r.Every > 0 && (k == r.Count-1 || (k+1)%r.Every == 0) {
 				for g := k - k%r.Every; g <= k; g++ {
-					add(r, g, r.Forward, 0)
+					add(r, g, r.Forward, 0, false)
 				}
 			}
 			scatter := r.Scatter
 			if c.Split && r.Weights.Sum() > 0 {
 				scatter = 0
 			}
-			add(r, k, r.Backward, scatter)
+			add(r, k, r.Backward, scatter, true)
 		}
 	}
 	return out
@@ -115,7 +126,7 @@ func (c *Chunk) visits(kind ir.ActionKind) []visit {
 
 // weigh returns a layer's part of the second part of a split backward pass.
 func (r *Layers) weigh(k int) visit {
-	v := visit{segment: r.Segment, layer: r.From + k, cost: r.Weights.Sum()}
+	v := visit{segment: r.Segment, layer: r.From + k, gradient: true, cost: r.Weights.Sum()}
 	if v.cost > 0 {
 		v.scatter = r.Scatter
 	}
@@ -136,6 +147,9 @@ func (c *Chunk) Pass(kind ir.ActionKind, overlap bool) Pass {
 	work := p.Total()
 	f := &flow{overlap: overlap}
 	vs := c.visits(kind)
+	if kind != ir.Forward {
+		p.done = make([]layerDone, 0, len(vs))
+	}
 	if len(vs) > 0 && c.Apart && vs[0].fetch > 0 {
 		f.moved = vs[0].fetch
 		f.ready = max(0, vs[0].fetch-vs[len(vs)-1].cost)
@@ -146,7 +160,9 @@ func (c *Chunk) Pass(kind ir.ActionKind, overlap bool) Pass {
 			next = vs[i+1].fetch
 		}
 		f.visit(v, next)
-		p.done = append(p.done, layerDone{v.segment, v.layer, f.now})
+		if v.gradient {
+			p.done = append(p.done, layerDone{v.segment, v.layer, f.now})
+		}
 	}
 	end := max(f.now, f.moved)
 	if !overlap {
@@ -157,8 +173,11 @@ func (c *Chunk) Pass(kind ir.ActionKind, overlap bool) Pass {
 		p.Exposed = c.Contention.Added(work, f.moved, p.Exposed)
 	}
 	p.Tail = max(0, f.free-work-p.Exposed)
-	if c.Waits {
-		p.Sent = map[ir.ActionKind]Seconds{ir.Forward: c.Output, ir.Backward: c.Grad}[kind]
+	switch {
+	case c.Waits && kind == ir.Forward:
+		p.Sent = c.Output
+	case c.Waits && kind == ir.Backward:
+		p.Sent = c.Grad
 	}
 	return p
 }

@@ -37,6 +37,8 @@ type simulation struct {
 	stages []simStage
 	line   *Timeline // nil if no timeline is recorded
 	steady steady
+
+	liveTimes []*Seconds // memory that is reused
 }
 
 // simChunk is the state of a chunk: the starts and ends of passes over its micro-batches, in order.
@@ -128,7 +130,8 @@ var recycled = sync.Pool{New: func() any { return new(simulation) }}
 
 // recycle releases the simulation's memory for reuse. Afterwards only its stages' last may be used.
 func (s *simulation) recycle() {
-	s.table, s.times, s.line, s.steady = nil, nil, nil, steady{}
+	s.table, s.times, s.line = nil, nil, nil
+	s.steady = steady{unused: append(s.steady.unused, s.steady.states...)}
 	recycled.Put(s)
 }
 

@@ -28,7 +28,23 @@ type steady struct {
 	watched bool        // margins are recorded
 	margins []Seconds   // margins of the comparisons in the current turn: the first time minus the second
 	states  []turnState // the latest states since the last skipped turn
+	unused  []turnState // earlier states, whose memory is reused
 	skipped int         // number of skipped turns
+}
+
+// forget drops the oldest states.
+func (l *steady) forget(n int) {
+	l.unused = append(l.unused, l.states[:n]...)
+	l.states = slices.Delete(l.states, 0, n)
+}
+
+// newState returns an empty state.
+func (l *steady) newState() (state turnState) {
+	if n := len(l.unused); n > 0 {
+		state = l.unused[n-1]
+		l.unused = l.unused[:n-1]
+	}
+	return turnState{times: state.times[:0], margins: state.margins[:0], shape: state.shape[:0]}
 }
 
 // turnState holds the times on which later ones depend, after a turn, and the margins of its comparisons.
@@ -63,7 +79,8 @@ func (s *simulation) meet() bool {
 		}
 		next[i] = from + at
 	}
-	l.turns, l.states = next, nil
+	l.turns = next
+	l.forget(len(l.states))
 	s.advance(func(i int) bool { return s.stages[i].turn < next[i] })
 	for i := range s.stages {
 		if s.stages[i].turn < next[i] {
@@ -84,7 +101,8 @@ func (s *simulation) repeat() bool {
 		}
 		until[i] = st.did + len(st.turns[st.turn].Actions)
 	}
-	l.watched, l.margins = true, nil
+	state := l.newState()
+	l.watched, l.margins = true, state.margins
 	s.advance(func(i int) bool { return s.stages[i].did < until[i] })
 	l.watched = false
 	for i := range s.stages {
@@ -92,20 +110,22 @@ func (s *simulation) repeat() bool {
 			return false
 		}
 	}
-	times, shape := s.live()
-	state := turnState{margins: l.margins, shape: shape}
+	times, shape := s.live(state.shape)
+	state.margins, state.shape = l.margins, shape
 	for _, t := range times {
 		state.times = append(state.times, *t)
 	}
 	l.states = append(l.states, state)
 	if limit := 2*s.mostTurns() + 1; len(l.states) > limit {
-		l.states = slices.Delete(l.states, 0, 1)
+		l.forget(1)
 	}
 	return true
 }
 
-// live returns the times on which later ones may depend.
-func (s *simulation) live() (times []*Seconds, shape []int) {
+// live returns the times on which later ones may depend, in memory of the simulation, and appends their numbers to
+// shape.
+func (s *simulation) live(shape []int) ([]*Seconds, []int) {
+	times := s.liveTimes[:0]
 	some := func(ts []Seconds) {
 		shape = append(shape, len(ts))
 		for i := range ts {
@@ -130,6 +150,7 @@ func (s *simulation) live() (times []*Seconds, shape []int) {
 			some(to.taken[min(g.micro, len(to.taken)):min(g.micro+1, len(to.taken))])
 		}
 	}
+	s.liveTimes = times
 	return times, shape
 }
 
@@ -141,8 +162,7 @@ func (s *simulation) skip() {
 	l := &s.steady
 	for turns := 1; 2*turns < len(l.states); turns++ {
 		now := len(l.states) - 1
-		grown := l.grown(now-turns, now)
-		if grown == nil || !slices.Equal(grown, l.grown(now-2*turns, now-turns)) {
+		if !l.repeats(now-2*turns, now-turns, now) {
 			continue
 		}
 		rounds := l.alike(turns)
@@ -156,29 +176,32 @@ func (s *simulation) skip() {
 		if rounds == 0 {
 			return
 		}
-		times, _ := s.live()
+		times, _ := s.live(nil)
 		for i, t := range times {
-			*t += Seconds(rounds) * grown[i]
+			*t += Seconds(rounds) * (l.states[now].times[i] - l.states[now-turns].times[i])
 		}
 		for i := range s.stages {
 			s.stages[i].skip(rounds * turns)
 		}
-		l.skipped, l.states = l.skipped+rounds*turns, nil
+		l.skipped += rounds * turns
+		l.forget(len(l.states))
 		return
 	}
 }
 
-// grown returns the growth of times from one turn to another, nil if the times do not correspond.
-func (l *steady) grown(from, to int) []Seconds {
-	a, b := &l.states[from], &l.states[to]
-	if !slices.Equal(a.shape, b.shape) {
-		return nil
+// repeats reports whether the times of three states correspond, and grow by the same amounts from the first to the
+// second state and from the second to the third.
+func (l *steady) repeats(first, second, third int) bool {
+	a, b, c := &l.states[first], &l.states[second], &l.states[third]
+	if !slices.Equal(a.shape, b.shape) || !slices.Equal(b.shape, c.shape) {
+		return false
 	}
-	out := make([]Seconds, len(a.times))
-	for i := range out {
-		out[i] = b.times[i] - a.times[i]
+	for i := range c.times {
+		if c.times[i]-b.times[i] != b.times[i]-a.times[i] {
+			return false
+		}
 	}
-	return out
+	return true
 }
 
 // alike returns for how many more rounds of this many turns all comparisons have the same outcome as in the last two,

@@ -149,18 +149,20 @@ func TestComparisonsAlike(t *testing.T) {
 	}
 }
 
-// What has grown are the same times: not as many others, as where a chunk's queue is one longer and another's one
-// shorter.
+// Rounds repeat if the same times grow by the same amounts: not as many others, as when a chunk's queue is one longer
+// and another's is one shorter.
 func TestSameTimesGrow(t *testing.T) {
 	l := &steady{states: []turnState{
-		{times: []Seconds{1, 2, 3}, shape: []int{2, 1}},
+		{times: []Seconds{1, 1, 4}, shape: []int{2, 1}},
+		{times: []Seconds{1, 1, 4}, shape: []int{1, 2}},
 		{times: []Seconds{2, 3, 4}, shape: []int{1, 2}},
 		{times: []Seconds{3, 5, 4}, shape: []int{1, 2}},
+		{times: []Seconds{4, 7, 5}, shape: []int{1, 2}},
+		{times: []Seconds{5, 9, 6}, shape: []int{2, 1}},
 	}}
-	if got := l.grown(0, 1); got != nil {
-		t.Errorf("others grow by %v", got)
-	}
-	if got, want := l.grown(1, 2), []Seconds{1, 2, 0}; !slices.Equal(got, want) {
-		t.Errorf("they grow by %v, want %v", got, want)
+	for first, want := range []bool{false, true, false, false} {
+		if got := l.repeats(first, first+1, first+2); got != want {
+			t.Errorf("from state %d on: repeats is %v, want %v", first, got, want)
+		}
 	}
 }

@@ -91,6 +91,16 @@ type stepRun struct {
 	ends   []Seconds      // end of each stage's passes
 	last   [][]Seconds    // start of the last pass of each stage's chunks that computes weight gradients
 	end    Seconds        // end of all passes
+
+	// memory that is reused for each stage
+	gradients gradientTimes
+	queue     []readyBucket
+}
+
+// readyBucket is a bucket with the time from which on it can be reduced.
+type readyBucket struct {
+	at     Seconds
+	bucket *BucketCost
 }
 
 // Simulate runs the schedule and attributes the seconds to parts. Passes are those of the stage with the most work. The
@@ -249,28 +259,29 @@ func (r *stepRun) chunkTimes(send bool) []ChunkTime {
 // ready, overlapping the last passes. Those that must be last start when these passes are finished.
 func (r *stepRun) reduced(stage int) Seconds {
 	st, now := &r.Stages[stage], r.ends[stage]
-	type ready struct {
-		at     Seconds
-		bucket *BucketCost
-	}
 	free := Seconds(0)
 	for _, passes := range r.passes[stage] {
 		free = max(free, now+passes.backward.Tail, now+passes.weights.Tail)
 	}
-	at := r.readyTimes(stage)
-	var queue []ready
+	if r.Overlap {
+		r.findGradients(stage)
+	}
+	queue := slices.Grow(r.queue[:0], len(st.Buckets))
 	for i := range st.Buckets {
 		b := &st.Buckets[i]
-		when := at[[2]int{b.Segment, b.Layer}]
+		when := Seconds(0)
 		switch {
 		case b.Ends:
 			when = max(r.ends[0], r.ends[len(r.ends)-1], free)
 		case b.Last, !r.Overlap:
 			when = max(now, free)
+		default:
+			when = r.gradients.time(b.Segment, b.Layer)
 		}
-		queue = append(queue, ready{when, b})
+		queue = append(queue, readyBucket{when, b})
 	}
-	slices.SortStableFunc(queue, func(a, b ready) int { return cmp.Compare(a.at, b.at) })
+	r.queue = queue
+	slices.SortStableFunc(queue, func(a, b readyBucket) int { return cmp.Compare(a.at, b.at) })
 	end, sum := Seconds(0), Seconds(0)
 	for _, q := range queue {
 		if q.bucket.Reduce > 0 {
@@ -292,10 +303,33 @@ func (st *Stage) slows() Seconds {
 	return Seconds(st.Chunks[0].Slows)
 }
 
-// readyTimes returns when each layer of a stage, by segment and layer, has its weight gradients.
-func (r *stepRun) readyTimes(stage int) map[[2]int]Seconds {
-	out := map[[2]int]Seconds{}
-	for j := range r.Stages[stage].Chunks {
+// gradientTimes are the times at which the layers of a stage have their weight gradients, in the order of the passes:
+// the last chunk first.
+type gradientTimes struct {
+	layers []layerDone
+	next   int // where the next search begins, because buckets have nearly the same order
+}
+
+// time returns the time of a layer, 0 if the stage does not have it.
+func (g *gradientTimes) time(segment, layer int) Seconds {
+	for range g.layers {
+		if g.next == len(g.layers) {
+			g.next = 0
+		}
+		l := &g.layers[g.next]
+		g.next++
+		if l.segment == segment && l.layer == layer {
+			return l.at
+		}
+	}
+	return 0
+}
+
+// findGradients finds the times of a stage.
+func (r *stepRun) findGradients(stage int) {
+	g := &r.gradients
+	g.layers, g.next = g.layers[:0], 0
+	for j := len(r.Stages[stage].Chunks) - 1; j >= 0; j-- {
 		c := &r.Stages[stage].Chunks[j]
 		p := &r.passes[stage][j].backward
 		if c.Split {
@@ -305,10 +339,9 @@ func (r *stepRun) readyTimes(stage int) map[[2]int]Seconds {
 			if d.segment == c.Runs[0].Segment {
 				d.layer += c.From
 			}
-			out[[2]int{d.segment, d.layer}] = r.last[stage][j] + d.at
+			g.layers = append(g.layers, layerDone{d.segment, d.layer, r.last[stage][j] + d.at})
 		}
 	}
-	return out
 }
 
 // update returns the longest of the stages' updates, and the gathers that it waits for. A bucket's gather overlaps the

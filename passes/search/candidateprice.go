@@ -156,6 +156,7 @@ func (s *pricer) stepOf(p *candidate) *costmodel.Step {
 		s.shardingCost(p.family, *p.sharding).layout
 	costs := s.layerCosts(nil, s.routeSetOn(f, b, p.order), &b.base.key, b.base.profile, b.micro)
 	prices := &bucketPrices{pricer: s, state: st, plan: plan, order: p.order, owners: ownersOf(&plan, p.sharding.Group)}
+	updates := s.updatesOf(p, fr, prices)
 	step := &costmodel.Step{Timetable: s.timetable(f), Overlap: s.overlap[min(p.sharding.Zero, 1)], Ahead: e.Ahead,
 		Other:  s.device.StepOverhead() + prices.price(0, bucketLine).other,
 		Stages: make([]costmodel.Stage, f.plan.PP)}
@@ -172,6 +173,7 @@ func (s *pricer) stepOf(p *candidate) *costmodel.Step {
 	for i := range step.Stages {
 		from := &fr.stages[i]
 		to := &step.Stages[i]
+		to.Chunks = make([]costmodel.Chunk, 0, len(from.chunks))
 		for _, c := range from.chunks {
 			chunk := costmodel.Chunk{Runs: kinds[fr.kindOf[c]], From: fr.firstLayer[c], Split: f.splitsBackward,
 				Apart: len(from.chunks) > 1,
@@ -185,9 +187,40 @@ func (s *pricer) stepOf(p *candidate) *costmodel.Step {
 			}
 			to.Chunks = append(to.Chunks, chunk)
 		}
-		to.Buckets, to.Norm = prices.stage(fr, from)
+		to.Buckets, to.Norm = updates[i].buckets, updates[i].norm
 	}
 	return step
+}
+
+// stageBuckets are a stage's buckets, and the time of its norm.
+type stageBuckets struct {
+	buckets []costmodel.BucketCost
+	norm    costmodel.Seconds
+}
+
+// pricedUpdates are the buckets of all stages of plans that differ only in recomputation. The search often prices such
+// plans in sequence.
+type pricedUpdates struct {
+	family   *family
+	sharding space.Sharding
+	order    axisOrder
+	stages   []stageBuckets
+}
+
+// updatesOf returns the buckets of a plan's stages.
+func (s *pricer) updatesOf(p *candidate, fr *pipelineSplit, prices *bucketPrices) []stageBuckets {
+	if u := &s.lastUpdates; u.family == p.family && u.sharding == *p.sharding && u.order == *p.order {
+		return u.stages
+	}
+	stages := make([]stageBuckets, len(fr.stages))
+	size := 0 // buckets of the largest stage so far
+	for i := range stages {
+		to := &stages[i]
+		to.buckets, to.norm = prices.stage(make([]costmodel.BucketCost, 0, size), fr, &fr.stages[i])
+		size = max(size, len(to.buckets))
+	}
+	s.lastUpdates = pricedUpdates{p.family, *p.sharding, *p.order, stages}
+	return stages
 }
 
 // timetable returns the schedule of a family's stages.
@@ -212,6 +245,10 @@ type bucketPrices struct {
 	plan   ir.Plan
 	order  *axisOrder
 	owners
+
+	// the last price, because most buckets of a class have the same size
+	lastClass, lastElems int
+	last                 *bucketPrice
 }
 
 // bucketKey is what the cost of a bucket depends on.
@@ -231,6 +268,14 @@ type bucketPrice struct {
 
 // price returns the cost of a bucket, from the functions that pass bucket writes for it.
 func (b *bucketPrices) price(class, elems int) *bucketPrice {
+	if b.last == nil || b.lastClass != class || b.lastElems != elems {
+		b.last, b.lastClass, b.lastElems = b.findPrice(class, elems), class, elems
+	}
+	return b.last
+}
+
+// findPrice returns the cached cost of a bucket, or computes it.
+func (b *bucketPrices) findPrice(class, elems int) *bucketPrice {
 	k := bucketKey{b.state, b.plan.TP, b.plan.DP, b.plan.PP, b.plan.CP, b.plan.ZeroGroup, b.order.tp, b.order.dp,
 		b.order.pp, b.order.cp, b.plan.EP, b.plan.ETP, class, elems}
 	if p := b.pricer.bucketPrices[k]; p != nil {
@@ -268,8 +313,9 @@ func (b *bucketPrices) zeroTime(segment int) (fetch, scatter costmodel.Seconds) 
 	return fetch, scatter
 }
 
-// stage returns a stage's buckets, as pass bucket splits them, and the time of its norm.
-func (b *bucketPrices) stage(fr *pipelineSplit, from *splitStage) (out []costmodel.BucketCost, norm costmodel.Seconds) {
+// stage appends a stage's buckets, as pass bucket splits them, to out, and returns them with the time of its norm.
+func (b *bucketPrices) stage(out []costmodel.BucketCost, fr *pipelineSplit,
+	from *splitStage) ([]costmodel.BucketCost, costmodel.Seconds) {
 	elems, owned := b.state.elements(from.backwardOrder, b.owners)
 	total := 0
 	for i := range b.state.classes {

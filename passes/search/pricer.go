@@ -78,6 +78,7 @@ type pricer struct {
 	modelFlops   float64
 	formula      string
 	bucketPrices map[bucketKey]*bucketPrice
+	lastUpdates  pricedUpdates
 	triedScratch []triedCount // memory that is reused
 }
 
@@ -109,7 +110,7 @@ func (s *pricer) workerCopy() pricer {
 	t.postPassCache = map[postPassKey][]postPassBound{}
 	t.bucketPrices = map[bucketKey]*bucketPrice{}
 	t.activationScratch, t.costScratch, t.stageScratch, t.countScratch = activationMemory{}, nil, nil, nil
-	t.boundScratch, t.triedScratch = nil, nil
+	t.boundScratch, t.triedScratch, t.lastUpdates = nil, nil, pricedUpdates{}
 	return t
 }
 
