@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec/strict"
 )
 
@@ -19,7 +18,7 @@ func (p *jsonParser) isBare() bool {
 // bareObject reads a map without braces. A text in which no key stands is read as one value.
 func (p *jsonParser) bareObject() *Node {
 	n := &Node{Kind: strict.Map, Pos: p.d.pos(p.at), Start: p.at}
-	seen := map[string]ir.Pos{}
+	seen := map[string]*Field{}
 	for p.at < len(p.text) {
 		p.field(n, 0, seen)
 		n.End = p.at
@@ -70,10 +69,7 @@ func (p *jsonParser) hjsonText(n *Node) {
 // bareText reads a value without quotes. Text ends with its line: commas, brackets and comments are part of it. A
 // number, true, false or null ends before them.
 func (p *jsonParser) bareText(n *Node) {
-	line := p.text[p.at:]
-	if i := strings.IndexAny(line, "\r\n"); i >= 0 {
-		line = line[:i]
-	}
+	line := p.text[p.at:p.endOfLine()]
 	word := line
 	if i := strings.IndexAny(line, ",}]#/"); i >= 0 && (line[i] != '/' || isComment(line[i:])) {
 		word = line[:i]
@@ -94,6 +90,19 @@ func (p *jsonParser) bareText(n *Node) {
 	}
 }
 
+// endOfLine returns the offset of the next line break. It searches each line once, because a line may have all values
+// of the file.
+func (p *jsonParser) endOfLine() int {
+	if p.at < p.lineEnd {
+		return p.lineEnd
+	}
+	p.lineEnd = len(p.text)
+	if i := strings.IndexAny(p.text[p.at:], "\r\n"); i >= 0 {
+		p.lineEnd = p.at + i
+	}
+	return p.lineEnd
+}
+
 // isComment reports whether a text starts with a comment of two characters.
 func isComment(text string) bool {
 	return strings.HasPrefix(text, "//") || strings.HasPrefix(text, "/*")
@@ -102,7 +111,7 @@ func isComment(text string) bool {
 // tripleQuoted reads text of several lines in three single quotes. Its lines lose the indentation of the quotes.
 func (p *jsonParser) tripleQuoted() string {
 	start := p.at
-	indent := start - strings.LastIndexByte(p.text[:start], '\n') - 1
+	indent := p.d.index.column(start)
 	const quotes = "'''"
 	body := p.text[start+len(quotes):]
 	end := strings.Index(body, quotes)

@@ -18,6 +18,7 @@ type jsonParser struct {
 	limit   limits
 	diags   ir.Diags
 	isHjson bool
+	lineEnd int // Hjson: the end of the line of the last value without quotes
 	// swallowed is a text without quotes that contains a closing bracket; nil if there is none.
 	swallowed *Node
 }
@@ -26,7 +27,8 @@ type jsonParser struct {
 type stop struct{ diag ir.Diag }
 
 func (d *Doc) parseJSON() (diags ir.Diags) {
-	p := &jsonParser{d: d, text: d.text, isHjson: d.Syntax == Hjson}
+	p := &jsonParser{d: d, text: d.text, isHjson: d.Syntax == Hjson,
+		limit: limits{limit: maxNodes}}
 	defer func() {
 		r := recover()
 		if r == nil {
@@ -130,14 +132,14 @@ func (p *jsonParser) value(depth int) *Node {
 
 func (p *jsonParser) object(n *Node, depth int) {
 	n.Kind = strict.Map
-	seen := map[string]ir.Pos{}
+	seen := map[string]*Field{}
 	for p.more(n, '}', "object") {
 		p.field(n, depth, seen)
 	}
 }
 
 // field reads a key with its value.
-func (p *jsonParser) field(n *Node, depth int, seen map[string]ir.Pos) {
+func (p *jsonParser) field(n *Node, depth int, seen map[string]*Field) {
 	f := &Field{Pos: p.d.pos(p.at), Start: p.at}
 	switch {
 	case p.peek('"'):

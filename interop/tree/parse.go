@@ -29,11 +29,16 @@ func (s Syntax) String() string { return [...]string{"JSON", "YAML", "TOML", "Hj
 // isJSON reports whether a syntax is JSON or one that extends it.
 func (s Syntax) isJSON() bool { return s == JSON || s == Hjson }
 
-// Limits of a file. Configurations of trainers are far below them.
+// Limits of a file. Configurations of trainers are far below them. Files of 10 MB are read in less than a second of
+// processor time.
 const (
-	maxBytes = 1 << 20
+	maxBytes = 16 << 20
 	maxDepth = 60
 	maxNodes = 50_000 // values, after YAML's aliases are expanded
+
+	// maxTOML is the number of values of a TOML file. It is lower, because the library's time grows with the square of
+	// the number of keys in a table.
+	maxTOML = 10_000
 )
 
 // SyntaxOf returns the syntax of a file by its extension, and for other extensions by its first character.
@@ -69,8 +74,8 @@ type Doc struct {
 
 	text     string // without the byte-order mark
 	hasBOM   bool
-	lines    []int // the offset of each line
-	anchored bool  // has aliases or merged keys, so that an edit may change several keys
+	index    index
+	anchored bool // has aliases or merged keys, so that an edit may change several keys
 	locked   string
 }
 
@@ -88,11 +93,11 @@ func Parse(s Syntax, file string, data []byte) (*Doc, ir.Diags) {
 		diags.Addf(d.Root.Pos, strict.TooLarge, "the file has %d bytes; it must have at most %d", len(data), maxBytes)
 		return d, diags
 	case bad >= 0:
-		d.lines = lineStarts(d.text)
+		d.index = newIndex(d.text)
 		diags.Addf(d.pos(bad), strict.Syntax, "byte 0x%02x is not UTF-8 text; save the file as UTF-8", d.text[bad])
 		return d, diags
 	}
-	d.lines = lineStarts(d.text)
+	d.index = newIndex(d.text)
 	switch s {
 	case JSON, Hjson:
 		diags = d.parseJSON()
@@ -127,34 +132,15 @@ func firstBadByte(text string) int {
 	return -1
 }
 
-// lineStarts returns the offset of each line.
-func lineStarts(text string) []int {
-	starts := []int{0}
-	for i := range len(text) {
-		if text[i] == '\n' {
-			starts = append(starts, i+1)
-		}
-	}
-	return starts
-}
-
 // pos returns the position of an offset.
 func (d *Doc) pos(offset int) ir.Pos {
-	low, high := 0, len(d.lines)
-	for high-low > 1 {
-		middle := (low + high) / 2
-		if d.lines[middle] <= offset {
-			low = middle
-		} else {
-			high = middle
-		}
-	}
-	column := utf8.RuneCountInString(d.text[d.lines[low]:min(offset, len(d.text))]) + 1
-	return ir.Pos{File: d.File, Line: low + 1, Column: column}
+	line, column := d.index.position(offset)
+	return ir.Pos{File: d.File, Line: line, Column: column}
 }
 
 // limits counts the values of a file while its tree is built.
 type limits struct {
+	limit int
 	count int
 	full  bool
 }
@@ -162,25 +148,29 @@ type limits struct {
 // exceeded reports whether one more value at a depth is too much, and reports this once.
 func (l *limits) exceeded(at ir.Pos, depth int, diags *ir.Diags) bool {
 	l.count++
-	if l.count <= maxNodes && depth <= maxDepth {
+	if l.count <= l.limit && depth <= maxDepth {
 		return false
 	}
 	if !l.full {
-		diags.Addf(at, strict.TooLarge, "the file contains more than %d values or %d levels, with aliases expanded",
-			maxNodes, maxDepth)
+		addTooLarge(at, l.limit, diags)
 	}
 	l.full = true
 	return true
 }
 
+func addTooLarge(at ir.Pos, limit int, diags *ir.Diags) {
+	diags.Addf(at, strict.TooLarge, "the file contains more than %d values or %d levels, with aliases expanded",
+		limit, maxDepth)
+}
+
 // addField adds a field to a map, unless the map has the key.
-func (n *Node) addField(f *Field, seen map[string]ir.Pos, diags *ir.Diags) {
+func (n *Node) addField(f *Field, seen map[string]*Field, diags *ir.Diags) {
 	first, ok := seen[f.Key]
 	if ok {
-		diags.Addf(f.Pos, strict.DuplicateKey, "key %s is given twice, first on line %d", f.Key, first.Line)
+		diags.Addf(f.Pos, strict.DuplicateKey, "key %s is given twice, first on line %d", f.Key, first.Pos.Line)
 		return
 	}
-	seen[f.Key] = f.Pos
+	seen[f.Key] = f
 	n.Fields = append(n.Fields, f)
 }
 

@@ -17,13 +17,14 @@ type tomlBuilder struct {
 	p       unstable.Parser
 	limit   limits
 	diags   ir.Diags
-	seen    map[*Node]map[string]ir.Pos
+	seen    map[*Node]map[string]*Field
 	current *Node            // the table of the last header
 	defined map[*Node]ir.Pos // tables that have had a header
 }
 
 func (d *Doc) parseTOML() ir.Diags {
-	b := &tomlBuilder{d: d, seen: map[*Node]map[string]ir.Pos{}, defined: map[*Node]ir.Pos{}, current: d.Root}
+	b := &tomlBuilder{d: d, limit: limits{limit: maxTOML}, current: d.Root}
+	b.seen, b.defined = map[*Node]map[string]*Field{}, map[*Node]ir.Pos{}
 	b.p.Reset([]byte(d.text))
 	for b.p.NextExpression() && !b.limit.full {
 		b.expression(b.p.Expression())
@@ -120,7 +121,7 @@ func (b *tomlBuilder) header(e *unstable.Node) {
 
 // child returns the table of a key of a header, and adds it if it is absent.
 func (b *tomlBuilder) child(at *Node, key string, start, keyStart, keyEnd int) *Node {
-	if n := at.Get(key); n != nil {
+	if n := b.valueOf(at, key); n != nil {
 		return n
 	}
 	n := &Node{Kind: strict.Map, layout: table, Pos: b.d.pos(start), Start: start, End: start}
@@ -142,11 +143,20 @@ func (b *tomlBuilder) item(list *Node, pos ir.Pos) *Node {
 	return n
 }
 
-func (b *tomlBuilder) seenOf(n *Node) map[string]ir.Pos {
+func (b *tomlBuilder) seenOf(n *Node) map[string]*Field {
 	if b.seen[n] == nil {
-		b.seen[n] = map[string]ir.Pos{}
+		b.seen[n] = map[string]*Field{}
 	}
 	return b.seen[n]
+}
+
+// valueOf returns the value of a key of a table, nil if it is absent.
+func (b *tomlBuilder) valueOf(at *Node, key string) *Node {
+	f := b.seenOf(at)[key]
+	if f == nil {
+		return nil
+	}
+	return f.Value
 }
 
 // keyValue adds a key to a table.
@@ -156,8 +166,11 @@ func (b *tomlBuilder) keyValue(at *Node, e *unstable.Node, depth int) {
 	last := ranges[len(ranges)-1]
 	f := &Field{Key: parts[len(parts)-1], Pos: b.d.pos(start), Start: start, End: int(last.Offset + last.Length)}
 	f.dotted = b.d.text[start:last.Offset]
-	for _, part := range parts[:len(parts)-1] {
-		next := at.Get(part)
+	for i, part := range parts[:len(parts)-1] {
+		next := b.valueOf(at, part)
+		if next == nil && b.limit.exceeded(f.Pos, depth+i, &b.diags) {
+			return
+		}
 		if next == nil {
 			next = &Node{Kind: strict.Map, layout: table, Pos: f.Pos, Start: start, End: start}
 			at.addField(&Field{Key: part, Pos: f.Pos, Start: start, End: f.End, Value: next}, b.seenOf(at), &b.diags)
@@ -209,7 +222,7 @@ func (b *tomlBuilder) value(v *unstable.Node, after, depth int) *Node {
 
 func (b *tomlBuilder) array(n *Node, v *unstable.Node, depth int) {
 	n.Kind, n.End = strict.List, n.Start+1
-	for it := v.Children(); it.Next(); {
+	for it := v.Children(); !b.limit.full && it.Next(); {
 		n.End = skipComma(b.d.text, n.End)
 		item := b.value(it.Node(), n.End, depth+1)
 		n.Items = append(n.Items, item)
@@ -220,7 +233,7 @@ func (b *tomlBuilder) array(n *Node, v *unstable.Node, depth int) {
 
 func (b *tomlBuilder) inline(n *Node, v *unstable.Node, depth int) {
 	n.Kind, n.End = strict.Map, n.Start+1
-	for it := v.Children(); it.Next(); {
+	for it := v.Children(); !b.limit.full && it.Next(); {
 		b.keyValue(n, it.Node(), depth)
 		n.End = int(it.Node().Raw.Offset + it.Node().Raw.Length)
 	}

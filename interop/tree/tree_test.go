@@ -2,10 +2,8 @@ package tree_test
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -328,29 +326,6 @@ func TestWrongFiles(t *testing.T) {
 		_, diags := tree.Parse(test.syntax, names[test.syntax], []byte(test.text))
 		if got := diags.Error(); got != test.want && !strings.Contains(got, "["+test.want+"]") {
 			t.Errorf("%.40q:\n%s\nwant %s", test.text, got, test.want)
-		}
-	}
-}
-
-func TestLargeFilesEndQuickly(t *testing.T) {
-	var wide strings.Builder
-	for i := range 40_000 {
-		fmt.Fprintf(&wide, "k%d: %d\n", i, i)
-	}
-	texts := map[string]string{
-		"10 MB":  "{\"a\": \"" + strings.Repeat("x", 10<<20) + "\"}",
-		"deep":   strings.Repeat("[", 500_000),
-		"wide":   wide.String(),
-		"spaces": "a: " + strings.Repeat(" ", 1_000_000) + "b",
-	}
-	for name, text := range texts {
-		for s, file := range names {
-			start := time.Now()
-			d, _ := tree.Parse(s, file, []byte(text))
-			_ = d.Set(interop.Value{Key: "k7", Text: "8"})
-			if took := time.Since(start); took > 3*time.Second {
-				t.Errorf("%s as %s took %s", name, s, took)
-			}
 		}
 	}
 }

@@ -2,7 +2,6 @@ package tree
 
 import (
 	"strings"
-	"unicode/utf8"
 
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec/strict"
@@ -19,23 +18,21 @@ type yamlBuilder struct {
 }
 
 func (d *Doc) parseYAML() ir.Diags {
+	var diags ir.Diags
+	if leastValues(d.text, maxNodes) > maxNodes {
+		addTooLarge(d.Root.Pos, maxNodes, &diags)
+		return diags
+	}
 	var y yaml.Node
 	err := yaml.Load([]byte(d.text), &y)
 	if err != nil {
-		_, diags := strict.Parse(yamlName(d.File), []byte(d.text))
-		for i := range diags {
-			diags[i].Pos.File = d.File
-		}
-		if len(diags) == 0 {
-			diags.Addf(d.Root.Pos, strict.Syntax, "%s", err)
-		}
-		return diags
+		return ir.Diags{strict.LoadDiag(d.File, d.text, err)}
 	}
 	isOdd := strings.Contains(strings.ReplaceAll(d.text, "\r\n", "\n"), "\r")
 	if isOdd || strings.ContainsAny(d.text, "\u0085\u2028\u2029") {
 		d.locked = "the file has line breaks other than \\n and \\r\\n"
 	}
-	b := &yamlBuilder{d: d, text: d.text}
+	b := &yamlBuilder{d: d, text: d.text, limit: limits{limit: maxNodes}}
 	if len(y.Content) == 0 {
 		b.diags.Addf(d.Root.Pos, strict.Empty, "the file is empty")
 		return b.diags
@@ -49,30 +46,8 @@ func (d *Doc) parseYAML() ir.Diags {
 	return b.diags
 }
 
-// yamlName returns a file name under which the strict reader applies YAML's rules: a file with the extension of JSON
-// must be JSON there.
-func yamlName(file string) string {
-	if strings.HasSuffix(strings.ToLower(file), ".json") {
-		return file + ".yaml"
-	}
-	return file
-}
-
 // offset returns the byte of a position of the library.
-func (b *yamlBuilder) offset(y *yaml.Node) int {
-	if y.Line < 1 || y.Line > len(b.d.lines) {
-		return len(b.text)
-	}
-	at := b.d.lines[y.Line-1]
-	for range y.Column - 1 {
-		if at >= len(b.text) {
-			break
-		}
-		_, n := utf8.DecodeRuneInString(b.text[at:])
-		at += n
-	}
-	return at
-}
+func (b *yamlBuilder) offset(y *yaml.Node) int { return b.d.index.offset(y.Line, y.Column) }
 
 func (b *yamlBuilder) pos(y *yaml.Node) ir.Pos {
 	return ir.Pos{File: b.d.File, Line: max(y.Line, 1), Column: max(y.Column, 1)}
@@ -193,7 +168,7 @@ func (b *yamlBuilder) mapping(y *yaml.Node, n *Node, depth int) {
 		n.layout = block
 	}
 	end := at + 1
-	seen := map[string]ir.Pos{}
+	seen := map[string]*Field{}
 	var merged []*yaml.Node
 	for i := 0; i+1 < len(y.Content); i += 2 {
 		key, value := y.Content[i], y.Content[i+1]
@@ -219,7 +194,7 @@ func (b *yamlBuilder) mapping(y *yaml.Node, n *Node, depth int) {
 }
 
 // merge adds the fields of merge keys (<<) that a map does not have itself.
-func (b *yamlBuilder) merge(n *Node, merged []*yaml.Node, seen map[string]ir.Pos, depth int) {
+func (b *yamlBuilder) merge(n *Node, merged []*yaml.Node, seen map[string]*Field, depth int) {
 	b.alias++
 	defer func() { b.alias-- }()
 	for _, y := range merged {
@@ -232,7 +207,7 @@ func (b *yamlBuilder) merge(n *Node, merged []*yaml.Node, seen map[string]ir.Pos
 		for _, m := range maps {
 			for _, f := range m.Fields {
 				if _, ok := seen[f.Key]; !ok {
-					seen[f.Key] = f.Pos
+					seen[f.Key] = f
 					n.Fields = append(n.Fields, f)
 				}
 			}

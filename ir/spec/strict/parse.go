@@ -38,7 +38,7 @@ func Parse(file string, data []byte) (*Doc, ir.Diags) {
 	}
 	var y yaml.Node
 	if err := yaml.Load(data, &y); err != nil {
-		diags = append(diags, syntaxDiag(file, string(data), err))
+		diags = append(diags, LoadDiag(file, string(data), err))
 		return d, diags
 	}
 	if len(y.Content) == 0 {

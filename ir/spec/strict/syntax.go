@@ -30,8 +30,8 @@ var clearer = []struct{ found, words string }{
 	{"block sequence entries are not allowed", "unexpected '- ': start a list on the line after its key"},
 }
 
-// syntaxDiag converts an error of the library.
-func syntaxDiag(file, text string, err error) ir.Diag {
+// LoadDiag converts an error with which the YAML library ended when it read a text.
+func LoadDiag(file, text string, err error) ir.Diag {
 	pos := ir.Pos{File: file, Line: 1, Column: 1}
 	var all *yaml.LoadErrors
 	one := &yaml.LoadError{Message: err.Error()}
