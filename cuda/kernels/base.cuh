@@ -29,8 +29,9 @@ template <class T> using Acc = typename Computed<T>::type;
 	K(f16, float, f16, f32) K(f16, bf16, f16, bf16) K(f16, f16, f16, f16)
 #define KERNEL extern "C" __global__ void
 // KERNEL_128 declares a kernel with blocks of 128 threads, so that each thread gets the registers that it
-// needs.
+// needs, KERNEL_1024 one with blocks of up to 1,024, so that the block gets them.
 #define KERNEL_128 extern "C" __global__ void __launch_bounds__(128)
+#define KERNEL_1024 extern "C" __global__ void __launch_bounds__(1024)
 
 #ifndef EMULATED
 // SHARED declares n elements of shared memory. They are not initialized.
@@ -53,6 +54,26 @@ __device__ inline unsigned short narrowBF16(float x) {
 	asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y) : "f"(x));
 	return y;
 }
+
+// pairOfF16 and pairOfBF16 narrow two numbers to a word of 32 bits, low in its lower half.
+__device__ inline u32 pairOfF16(float low, float high) {
+	u32 y;
+	asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
+	return y;
+}
+
+__device__ inline u32 pairOfBF16(float low, float high) {
+	u32 y;
+	asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
+	return y;
+}
+
+// exp2Fast returns 2^x with a relative error of at most 2^-22, and 0 for results below 2^-126.
+__device__ inline float exp2Fast(float x) {
+	float y;
+	asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+	return y;
+}
 #endif
 
 // wide converts a stored number to its compute type.
@@ -67,6 +88,40 @@ template <> __device__ inline bf16 narrow<bf16>(float x) { return bf16{narrowBF1
 template <> __device__ inline f16 narrow<f16>(float x) { return f16{narrowF16(x)}; }
 
 template <class T> struct alignas(16) Pack { T at[16 / sizeof(T)]; };
+
+// Word converts the numbers of T in a word of 32 bits. There are count of them.
+template <class T> struct Word;
+template <> struct Word<float> {
+	static constexpr int count = 1;
+	static __device__ void get(float* v, u32 w) { v[0] = __uint_as_float(w); }
+	static __device__ u32 put(const float* v) { return __float_as_uint(v[0]); }
+};
+template <> struct Word<bf16> {
+	static constexpr int count = 2;
+	static __device__ void get(float* v, u32 w) { v[0] = __uint_as_float(w << 16), v[1] = __uint_as_float(w & 0xffff0000u); }
+	static __device__ u32 put(const float* v) { return pairOfBF16(v[0], v[1]); }
+};
+template <> struct Word<f16> {
+	static constexpr int count = 2;
+	static __device__ void get(float* v, u32 w) { v[0] = widenF16((unsigned short)w), v[1] = widenF16((unsigned short)(w >> 16)); }
+	static __device__ u32 put(const float* v) { return pairOfF16(v[0], v[1]); }
+};
+
+// readPack and writePack access a pack as one vector: nvcc accesses a struct's fields one by one.
+template <class T> __device__ inline void readPack(float* v, const T* p) {
+	constexpr int n = Word<T>::count;
+	const uint4 q = *(const uint4*)p;
+	Word<T>::get(v, q.x), Word<T>::get(v + n, q.y), Word<T>::get(v + 2 * n, q.z), Word<T>::get(v + 3 * n, q.w);
+}
+__device__ inline void readPack(double* v, const double* p) {
+	const double2 q = *(const double2*)p;
+	v[0] = q.x, v[1] = q.y;
+}
+template <class T> __device__ inline void writePack(T* p, const float* v) {
+	constexpr int n = Word<T>::count;
+	*(uint4*)p = uint4{Word<T>::put(v), Word<T>::put(v + n), Word<T>::put(v + 2 * n), Word<T>::put(v + 3 * n)};
+}
+__device__ inline void writePack(double* p, const double* v) { *(double2*)p = double2{v[0], v[1]}; }
 
 // packed is the number of elements of T in a pack of 16 bytes.
 template <class T> constexpr int packed = 16 / sizeof(T);
@@ -85,11 +140,7 @@ template <int N, class T> __device__ inline void read(Acc<T> (&v)[N], const T* p
 	} else {
 		static_assert(N % packed<T> == 0, "whole packs");
 #pragma unroll
-		for (int i = 0; i < N; i += packed<T>) {
-			const Pack<T> q = *(const Pack<T>*)(p + i);
-#pragma unroll
-			for (int k = 0; k < packed<T>; k++) v[i + k] = wide(q.at[k]);
-		}
+		for (int i = 0; i < N; i += packed<T>) readPack(v + i, p + i);
 	}
 }
 
@@ -99,12 +150,7 @@ template <int N, class T> __device__ inline void write(T* p, const Acc<T> (&v)[N
 		*p = narrow<T>(v[0]);
 	} else {
 #pragma unroll
-		for (int i = 0; i < N; i += packed<T>) {
-			Pack<T> q;
-#pragma unroll
-			for (int k = 0; k < packed<T>; k++) q.at[k] = narrow<T>(v[i + k]);
-			*(Pack<T>*)(p + i) = q;
-		}
+		for (int i = 0; i < N; i += packed<T>) writePack(p + i, v + i);
 	}
 }
 
@@ -132,7 +178,7 @@ template <class A, class F> __device__ inline A overRow(A v, F join) {
 // FOR_ROWS iterates over rows. A block has blockDim.y rows at a time, and all its threads iterate together.
 #define FOR_ROWS(i, rows) for (i64 i = (i64)blockIdx.x * blockDim.y + threadIdx.y; i < (rows); i += (i64)gridDim.x * blockDim.y)
 // FOR_COLS iterates over a thread's packs of N elements of a row.
-#define FOR_COLS(j, cols, N) for (int j = threadIdx.x * (N); j < (cols); j += blockDim.x * (N))
+#define FOR_COLS(j, cols, N) for (i64 j = threadIdx.x * (N); j < (cols); j += blockDim.x * (N))
 // FOR_WIDE does so if blocks share a row: those with equal blockIdx.x and any blockIdx.y.
 #define FOR_WIDE(j, cols, N) for (i64 j = ((i64)blockIdx.y * blockDim.x + threadIdx.x) * (N); j < (cols); j += (i64)gridDim.y * blockDim.x * (N))
 // FOR_FLAT iterates over a thread's packs of N of n elements.
@@ -142,6 +188,15 @@ __device__ inline float rootOf(float x) { return sqrtf(x); }
 __device__ inline double rootOf(double x) { return sqrt(x); }
 __device__ inline float expOf(float x) { return expf(x); }
 __device__ inline double expOf(double x) { return exp(x); }
+__device__ inline float exp2Of(float x) { return exp2Fast(x); }
+__device__ inline double exp2Of(double x) { return exp2(x); }
+__device__ inline float fmaOf(float x, float y, float z) { return fmaf(x, y, z); }
+__device__ inline double fmaOf(double x, double y, double z) { return fma(x, y, z); }
+// maxOf and minOf ignore NaN.
+__device__ inline float maxOf(float x, float y) { return fmaxf(x, y); }
+__device__ inline double maxOf(double x, double y) { return fmax(x, y); }
+__device__ inline float minOf(float x, float y) { return fminf(x, y); }
+__device__ inline double minOf(double x, double y) { return fmin(x, y); }
 __device__ inline float logOf(float x) { return logf(x); }
 __device__ inline double logOf(double x) { return log(x); }
 

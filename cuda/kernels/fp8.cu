@@ -81,9 +81,9 @@ template <class T> __device__ void fp8Quantize(u32* y, const T* x, const float* 
 				read<16>(v, from);
 			else
 				for (int k = 0; k < 16; k++) v[k] = j + k < cols ? wide(from[k]) : 0;
-			Pack<u32> q;
-			for (int k = 0; k < 4; k++) q.at[k] = codeOf(v[4 * k] * s, f) | codeOf(v[4 * k + 1] * s, f) << 8 | codeOf(v[4 * k + 2] * s, f) << 16 | codeOf(v[4 * k + 3] * s, f) << 24;
-			((Pack<u32>*)y)[i] = q;
+			u32 q[4];
+			for (int k = 0; k < 4; k++) q[k] = codeOf(v[4 * k] * s, f) | codeOf(v[4 * k + 1] * s, f) << 8 | codeOf(v[4 * k + 2] * s, f) << 16 | codeOf(v[4 * k + 3] * s, f) << 24;
+			((uint4*)y)[i] = uint4{q[0], q[1], q[2], q[3]};
 		}
 		return;
 	}
@@ -113,9 +113,9 @@ template <class T> __device__ void fp8Quantize(u32* y, const T* x, const float* 
 			const int i = u / (tile / 16), j = u % (tile / 16) * 16;
 			if (i0 + i >= rows || j0 + j >= width) continue;
 			const u32* from = (const u32*)(codes + i * (tile + 4) + j);
-			Pack<u32> q;
-			for (int k = 0; k < 4; k++) q.at[k] = from[k];
-			*(Pack<u32>*)((unsigned char*)y + (g * rows + i0 + i) * width + j0 + j) = q;
+			u32 q[4];
+			for (int k = 0; k < 4; k++) q[k] = from[k];
+			*(uint4*)((unsigned char*)y + (g * rows + i0 + i) * width + j0 + j) = uint4{q[0], q[1], q[2], q[3]};
 		}
 	}
 }

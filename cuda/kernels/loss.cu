@@ -4,35 +4,54 @@
 // A.
 #include "base.cuh"
 
-// spread returns sum_{j < valid} exp(x[j]-most) over a row, and sets most to the maximum. They are 0 and
-// -Inf if valid is 0 or no element is above -Inf.
-template <int N, class T> __device__ Acc<T> spread(const T* x, int valid, Acc<T>& most) {
-	typedef Acc<T> A;
-	const A none = -(A)__uint_as_float(0x7f800000u);
-	A top = none, sum = 0, v[N];
-	FOR_COLS(j, valid, N) {
-		read<N>(v, x + j);
-		A most = top;
-		for (int k = 0; k < N; k++) {
-			if (j + k >= valid) v[k] = none;
-			most = Larger()(most, v[k]);
-		}
-		if (most == none) continue; // -Inf - -Inf is NaN
-		sum *= expOf(top - most);
-		for (int k = 0; k < N; k++) sum += expOf(v[k] - most);
-		top = most;
-	}
-	most = overRow(top, Larger());
-	if (most == none) return 0;
-	return overRow(top == none ? (A)0 : sum * expOf(top - most), Plus());
+// Exponentials are powers of two: with b = base(m), exp(x-m) is power(x, b) * drift(m, b). That takes one
+// fused multiplication per element. The drift comes from the rounding of b. It is the same for all x.
+template <class A> __device__ inline A log2e() { return (A)1.44269504088896340736; }
+template <class A> __device__ inline bool isFinite(A x) { return x - x == 0; }
+
+// base returns 0 if m is -Inf, so that power(-Inf) is 0 and not NaN.
+template <class A> __device__ inline A base(A m) { return m == -(A)__uint_as_float(0x7f800000u) ? (A)0 : -m * log2e<A>(); }
+template <class A> __device__ inline A power(A x, A b) { return exp2Of(fmaOf(x, log2e<A>(), b)); }
+template <class A> __device__ inline A drift(A m, A b) { return isFinite(b) ? exp2Of(-fmaOf(m, log2e<A>(), b)) : (A)1; }
+
+// rescale is the factor of a sum whose base grows more negative. It is 1 for an empty sum, whose base is 0.
+template <class A> __device__ inline A rescale(A from, A to) { return exp2Of(minOf(to - from, (A)0)); }
+
+// Spread is sum = sum_j power(x[j], base), with base that of the maximum most. They are 0, 0 and -Inf if no
+// x[j] is above -Inf.
+template <class A> struct Spread { A most, base, sum; };
+
+// add adds numbers to a thread's spread.
+template <int N, class A> __device__ inline void add(Spread<A>& s, const A (&v)[N]) {
+	A most = s.most;
+	for (int k = 0; k < N; k++) most = maxOf(most, v[k]);
+	const A b = base(most);
+	A sum = s.sum * rescale(s.base, b);
+	for (int k = 0; k < N; k++) sum += power(v[k], b);
+	s = {most, b, sum};
 }
 
-// logSpread returns log sum_{j < valid} exp(x[j]), or -Inf if the sum is 0.
-template <int N, class T> __device__ Acc<T> logSpread(const T* x, int valid) {
-	Acc<T> most;
-	const Acc<T> sum = spread<N>(x, valid, most);
-	return sum == 0 ? most : most + logOf(sum);
+// spread returns the spread of x[:valid] in one pass over the row. A NaN is in the sum.
+template <int N, class T> __device__ Spread<Acc<T>> spread(const T* x, int valid) {
+	typedef Acc<T> A;
+	const A none = -(A)__uint_as_float(0x7f800000u);
+	Spread<A> s = {none, 0, 0};
+	const int whole = valid / N * N;
+	A v[N], one[1];
+	FOR_COLS(j, whole, N) {
+		read<N>(v, x + j);
+		add(s, v);
+	}
+	for (int j = whole + threadIdx.x; j < valid; j += blockDim.x) {
+		read<1>(one, x + j);
+		add(s, one);
+	}
+	const A most = overRow(s.most, Larger()), b = base(most);
+	return {most, b, overRow(s.sum * rescale(s.base, b), Plus())};
 }
+
+// logSpread returns log sum_j exp(x[j]-most), or 0 if the sum is 0.
+template <class A> __device__ A logSpread(const Spread<A>& s) { return s.sum == 0 ? (A)0 : logOf(s.sum * drift(s.most, s.base)); }
 
 // for i := range rows { l[i] = max + log sum_{j < valid} exp(x[i,j]-max); y[i] = x[i, ids[i]-lo] if lo <=
 // ids[i] < lo+n, else 0 }
@@ -41,8 +60,8 @@ template <class T> __device__ void logsumexpPick(Acc<T>* l, Acc<T>* y, const T* 
 	FOR_ROWS(i, rows) {
 		const T* xi = x + i * cols;
 		if (l != nullptr) {
-			const Acc<T> s = aligned<T>(cols, x) ? logSpread<packed<T>>(xi, valid) : logSpread<1>(xi, valid);
-			if (threadIdx.x == 0) l[i] = s;
+			const Spread<Acc<T>> s = aligned<T>(cols, x) ? spread<packed<T>>(xi, valid) : spread<1>(xi, valid);
+			if (threadIdx.x == 0) l[i] = s.most + logSpread(s);
 		}
 		if (y != nullptr && threadIdx.x == 0) {
 			const int j = here(ids[i], lo, n);
@@ -51,21 +70,25 @@ template <class T> __device__ void logsumexpPick(Acc<T>* l, Acc<T>* y, const T* 
 	}
 }
 
-template <int N, class T> __device__ void gradRow(T* dx, const T* x, Acc<T> dl, Acc<T> l, Acc<T> dy, int at, int cols, int valid) {
+// gradRow writes dx[j] = scale*power(x[j], b) for j < valid, else 0, and adds dy to dx[at]. The thread that
+// processes the label's column writes that element again.
+template <int N, class T> __device__ void gradRow(T* dx, const T* x, Acc<T> scale, Acc<T> b, Acc<T> dy, int at, int cols, int valid) {
 	typedef Acc<T> A;
-	const bool none = l == -(A)__uint_as_float(0x7f800000u);
+	const int whole = valid / N * N;
+	const bool mine = at >= 0 && threadIdx.x == (at < whole ? at : at - whole) / N % blockDim.x;
+	const A label = (mine && at < valid ? scale * power(wide(x[at]), b) : (A)0) + dy;
 	A v[N];
-	FOR_COLS(j, cols, N) {
-		if (x == nullptr) {
-			for (int k = 0; k < N; k++) v[k] = 0;
-		} else {
-			read<N>(v, x + j);
-			for (int k = 0; k < N; k++) v[k] = none || j + k >= valid ? 0 : dl * expOf(v[k] - l);
-		}
-		for (int k = 0; k < N; k++)
-			if (j + k == at) v[k] += dy;
+	FOR_COLS(j, whole, N) {
+		read<N>(v, x + j);
+		for (int k = 0; k < N; k++) v[k] = scale * power(v[k], b);
 		write<N>(dx + j, v);
 	}
+	FOR_COLS(i, cols - whole, N) {
+		const i64 j = whole + i;
+		for (int k = 0; k < N; k++) v[k] = j + k < valid ? scale * power(wide(x[j + k]), b) : (A)0;
+		write<N>(dx + j, v);
+	}
+	if (mine) dx[at] = narrow<T>(label);
 }
 
 // for i, j := range [rows, cols] { dx[i,j] = dl[i]*exp(x[i,j]-l[i]) if j < valid, else 0; dx[i,ids[i]-lo]
@@ -75,23 +98,23 @@ template <class T>
 __device__ void logsumexpPickGrad(T* dx, const Acc<T>* dl, const Acc<T>* dy, const T* x, const Acc<T>* l, const int* ids, int rows, int cols, int valid, int lo, int n) {
 	typedef Acc<T> A;
 	FOR_ROWS(i, rows) {
-		const A a = x == nullptr ? 0 : dl[i], b = x == nullptr ? 0 : l[i], d = dy == nullptr ? 0 : dy[i];
-		const int at = dy == nullptr ? -1 : here(ids[i], lo, n);
+		const A li = x == nullptr ? -(A)__uint_as_float(0x7f800000u) : l[i], b = base(li), d = dy == nullptr ? 0 : dy[i];
+		const A a = x == nullptr ? 0 : dl[i] * drift(li, b);
+		const int at = dy == nullptr ? -1 : here(ids[i], lo, n), some = li == -(A)__uint_as_float(0x7f800000u) ? 0 : valid;
 		const T* xi = x == nullptr ? x : x + i * cols;
 		if (aligned<T>(cols, x, dx))
-			gradRow<packed<T>>(dx + i * cols, xi, a, b, d, at, cols, valid);
+			gradRow<packed<T>>(dx + i * cols, xi, a, b, d, at, cols, some);
 		else
-			gradRow<1>(dx + i * cols, xi, a, b, d, at, cols, valid);
+			gradRow<1>(dx + i * cols, xi, a, b, d, at, cols, some);
 	}
 }
 
 // lossRow computes a row of crossEntropy. The thread with the label's column reads it and later overwrites
 // it.
 template <int N, class T> __device__ void lossRow(Acc<T>* ce, T* dx, Acc<T> dl, const T* x, int at, int cols) {
-	Acc<T> most;
-	const Acc<T> sum = spread<N>(x, cols, most);
-	if (threadIdx.x == (at < 0 ? 0 : at / N % blockDim.x)) *ce = (sum == 0 ? 0 : logOf(sum)) + (most - (at < 0 ? (Acc<T>)0 : wide(x[at])));
-	gradRow<N>(dx, x, dl / sum, most, -dl, at, cols, cols);
+	const Spread<Acc<T>> s = spread<N>(x, cols);
+	if (threadIdx.x == (at < 0 ? 0 : at / N % blockDim.x)) *ce = logSpread(s) + (s.most - (at < 0 ? (Acc<T>)0 : wide(x[at])));
+	gradRow<N>(dx, x, s.sum == 0 ? (Acc<T>)0 : dl / s.sum, s.base, -dl, at, cols, cols);
 }
 
 // for i, j := range [rows, cols] { ce[i] = l - x[i,ids[i]]; dx[i,j] = dl[i]*exp(x[i,j]-l), less dl[i] where
@@ -107,7 +130,7 @@ template <class T> __device__ void crossEntropy(Acc<T>* ce, T* dx, const Acc<T>*
 	}
 }
 
-// Geometry: rowwise (launch.go).
+// Geometry: rowwise, and longRows for cross_entropy (launch.go).
 #define LOSS(T, t)                                                                                                                       \
 	KERNEL logsumexp_##t(Acc<T>* l, const T* x, int rows, int cols, int valid) {                                                         \
 		logsumexpPick<T>(l, nullptr, x, nullptr, rows, cols, valid, 0, 0);                                                               \
@@ -127,7 +150,7 @@ template <class T> __device__ void crossEntropy(Acc<T>* ce, T* dx, const Acc<T>*
 	KERNEL logsumexp_pick_grad_##t(T* dx, const Acc<T>* dl, const Acc<T>* dy, const T* x, const Acc<T>* l, const int* ids, int rows, int cols, int valid, int lo, int n) { \
 		logsumexpPickGrad<T>(dx, dl, dy, x, l, ids, rows, cols, valid, lo, n);                                                           \
 	}                                                                                                                                    \
-	KERNEL cross_entropy_##t(Acc<T>* ce, T* dx, const Acc<T>* dl, const T* x, const int* ids, int rows, int cols) {                      \
+	KERNEL_1024 cross_entropy_##t(Acc<T>* ce, T* dx, const Acc<T>* dl, const T* x, const int* ids, int rows, int cols) {                      \
 		crossEntropy<T>(ce, dx, dl, x, ids, rows, cols);                                                                                 \
 	}
 EACH_TYPE(LOSS)

@@ -33,7 +33,7 @@ template <class G, class T> __device__ void accumulate(G* grad, const T* x, i64 
 template <class T> __device__ void copyRow(T* y, const T* x, int cols) {
 	if (aligned<T>(packed<T>, x, y)) {
 		const int end = cols / packed<T> * packed<T>;
-		for (int j = threadIdx.x * packed<T>; j < end; j += blockDim.x * packed<T>) *(Pack<T>*)(y + j) = *(const Pack<T>*)(x + j);
+		for (int j = threadIdx.x * packed<T>; j < end; j += blockDim.x * packed<T>) *(uint4*)(y + j) = *(const uint4*)(x + j);
 		for (int j = end + threadIdx.x; j < cols; j += blockDim.x) y[j] = x[j];
 		return;
 	}

@@ -43,15 +43,13 @@ template <> __device__ inline bf16 Stochastic::round<bf16>(float x, i64 i) {
 
 template <class P, int N> __device__ void putParam(P* p, Acc<P>* master, const Acc<P> (&x)[N], Stochastic rounding, i64 i) {
 	if (master != nullptr) write<N>(master + i, x);
-	if constexpr (N == 1) {
-		p[i] = rounding.round<P>(x[0], i);
-	} else {
-		for (int k = 0; k < N; k += packed<P>) {
-			Pack<P> q;
-			for (int j = 0; j < packed<P>; j++) q.at[j] = rounding.round<P>(x[k + j], i + k + j);
-			*(Pack<P>*)(p + i + k) = q;
-		}
+	if (rounding.key == nullptr) {
+		write<N>(p + i, x);
+		return;
 	}
+	Acc<P> y[N];
+	for (int k = 0; k < N; k++) y[k] = wide(rounding.round<P>(x[k], i + k));
+	write<N>(p + i, y);
 }
 
 template <class A> struct AdamRates { A step, root, shrink, decay, b1, c1, b2, c2, eps; };

@@ -154,7 +154,7 @@ var Table = []Kernel{
 		Params: "dx:T dl:A dy:A x:T l:A ids:I rows:i cols:i valid:i lo:i n:i", Types: all, Loop: "cpu.LogSumExpGrad",
 		Launch: rowwise},
 	{Name: "cross_entropy", File: "loss.cu", Params: "ce:A dx:T dl:A x:T ids:I rows:i cols:i", Types: all,
-		Loop: "cpu.CrossEntropy", Launch: rowwise},
+		Loop: "cpu.CrossEntropy", Launch: longRows},
 
 	// positions and tables
 	{Name: "rope", File: "rope.cu", Params: "y:T x:T cos:A sin:A rows:i seq:i heads:i dim:i from:i turn:i pairs:i " +

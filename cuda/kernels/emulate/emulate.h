@@ -26,6 +26,8 @@
 #define __restrict__
 
 struct dim3 { unsigned x, y, z; };
+struct alignas(16) uint4 { unsigned x, y, z, w; };
+struct alignas(16) double2 { double x, y; };
 using std::max;
 using std::min;
 
@@ -312,3 +314,6 @@ inline unsigned short narrowF16(float x) {
 	b -= 112 << 23;
 	return sign | (b + 0xfff + (b >> 13 & 1)) >> 13;
 }
+inline uint32_t pairOfBF16(float low, float high) { return narrowBF16(low) | (uint32_t)narrowBF16(high) << 16; }
+inline uint32_t pairOfF16(float low, float high) { return narrowF16(low) | (uint32_t)narrowF16(high) << 16; }
+inline float exp2Fast(float x) { return exp2f(x); }
