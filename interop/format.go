@@ -36,6 +36,8 @@ type Format struct {
 	Name string
 	// Title describes a file of this format with its article: "a script of Megatron-LM".
 	Title string
+	// Tool is the trainer, or the launcher, that reads files of this format: "Megatron-LM".
+	Tool string
 	// Engine is the engine in planc's job file (train.engine) that runs plans of this format: "megatron". Import may
 	// choose another for a file (Megatron-FSDP).
 	Engine string

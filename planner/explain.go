@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -102,7 +103,8 @@ func errorBar(q *Question, best search.Priced) ErrorBar {
 	e, bar := engine(q), measuredBar(q, best)
 	like := bar.String()
 	if e.Own && bar.Rows > 0 {
-		like += "; planc's own kernels were not measured there"
+		devices := cmp.Or(bar.Generation, "such devices")
+		like += "; planc's own kernels have not been measured on " + devices
 	} else if e.Like != "" && bar.Rows > 0 {
 		like += "; no run of " + e.Name + " was measured"
 	}

@@ -26,9 +26,9 @@ those it recommends the plan with the least memory pressure, then the simplest; 
 the fastest. It prints the plan's step time and memory, the best alternative for each key of the plan (also those that
 do not fit), and how many plans were searched.
 
-If nothing fits, it prints the plan that comes nearest, and changes of the job that would fit, cheapest first. Changes
-that keep the cluster come first: dropping pins, headroom 0.05, a narrower precision, and without a network half the
-batch or half the sequence length. Then come more devices or nodes, ordered by the price of the cluster, or by the
+If nothing fits, it prints the plan that comes nearest, and changes of the job that would fit, cheapest hardware first.
+Changes that keep the cluster come first: dropping pins, headroom 0.05, a narrower precision, and without a network half
+the batch or half the sequence length. Then come more devices or nodes, ordered by the price of the cluster, or by the
 number of devices if it has no price.
 
 If the lock next to the job holds, its plan is shown. If the job has changed since the lock was written, the

@@ -27,6 +27,7 @@ const name = "accelerate"
 var Format = interop.Format{
 	Name:      name,
 	Title:     "a configuration of Accelerate",
+	Tool:      "Accelerate",
 	Engine:    engine,
 	Recognize: recognize,
 	Import:    importFiles,

@@ -25,6 +25,7 @@ const name = "bridge"
 var Format = interop.Format{
 	Name:      name,
 	Title:     "a run_config.yaml of Megatron-Bridge",
+	Tool:      "Megatron-Bridge",
 	Engine:    "megatron",
 	Recognize: recognize,
 	Import:    importFiles,

@@ -26,6 +26,7 @@ const name = "deepspeed"
 var Format = interop.Format{
 	Name:      name,
 	Title:     "a configuration of DeepSpeed",
+	Tool:      "DeepSpeed",
 	Engine:    name,
 	Recognize: recognize,
 	Import:    importFiles,

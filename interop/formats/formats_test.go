@@ -62,8 +62,9 @@ func TestFindReturnsFormatsByTheirNames(t *testing.T) {
 func TestFormatsAreNamed(t *testing.T) {
 	seen := map[string]bool{}
 	for _, f := range All {
-		if f.Name == "" || seen[f.Name] || f.Title == "" || f.Ext == "" || (f.Write == nil) && (f.Import == nil) {
-			t.Errorf("%q: a format needs a name of its own, a title, an extension, and Write or Import", f.Name)
+		isNamed := f.Name != "" && !seen[f.Name] && f.Title != "" && f.Tool != "" && f.Ext != ""
+		if !isNamed || f.Write == nil && f.Import == nil {
+			t.Errorf("%q: a format needs a name of its own, a title, a tool, an extension, and Write or Import", f.Name)
 		}
 		if (f.Import == nil) != (f.Recognize == nil) {
 			t.Errorf("%s: a format that is read is recognized too", f.Name)

@@ -24,6 +24,7 @@ const name = "hf"
 var Format = interop.Format{
 	Name:      name,
 	Title:     "a file of Hugging Face TrainingArguments",
+	Tool:      "Transformers",
 	Engine:    "fsdp",
 	Recognize: recognize,
 	Import:    importFiles,

@@ -18,6 +18,7 @@ import (
 var Job = interop.Format{
 	Name:  "kubernetes",
 	Title: "an Indexed Job of Kubernetes",
+	Tool:  "Kubernetes",
 	Write: func(t *interop.Target) ([]byte, error) { return write(t, writeJob) },
 	Ext:   ".yaml",
 }
@@ -26,6 +27,7 @@ var Job = interop.Format{
 var JobSet = interop.Format{
 	Name:  "kubernetes:jobset",
 	Title: "a JobSet of Kubernetes",
+	Tool:  "Kubernetes",
 	Write: func(t *interop.Target) ([]byte, error) { return write(t, writeJobSet) },
 	Ext:   ".yaml",
 }
@@ -34,6 +36,7 @@ var JobSet = interop.Format{
 var TrainJob = interop.Format{
 	Name:  "kubernetes:trainjob",
 	Title: "a TrainJob of Kubeflow Trainer",
+	Tool:  "Kubernetes",
 	Write: func(t *interop.Target) ([]byte, error) { return write(t, writeTrainJob) },
 	Ext:   ".yaml",
 }

@@ -25,6 +25,7 @@ const name = "lightning"
 var Format = interop.Format{
 	Name:      name,
 	Title:     "a configuration of LightningCLI",
+	Tool:      "Lightning",
 	Engine:    "fsdp",
 	Recognize: recognize,
 	Import:    importFiles,

@@ -11,6 +11,7 @@ import (
 var Format = interop.Format{
 	Name:      "megatron",
 	Title:     "a script of Megatron-LM",
+	Tool:      "Megatron-LM",
 	Engine:    "megatron",
 	Recognize: Recognize,
 	Import:    Import,

@@ -122,7 +122,7 @@ func (m *modelReader) denseDecoder(sh shape) {
 // decoder sets the keys that all decoders with rotary positions share.
 func (m *modelReader) decoder(family string) {
 	s := m.s
-	m.assume("model.model_type", family, "the options of the model")
+	m.assume("model.model_type", family, "inferred from the model options")
 	m.set("vocab_size", m.vocab, m.vocabFrom)
 	m.set("hidden_size", s.number("hidden_size"), "hidden_size")
 	m.setLayers("num_hidden_layers")
@@ -228,7 +228,7 @@ func (m *modelReader) ffn() int {
 // gpt2 sets a decoder with learned positions and a plain MLP.
 func (m *modelReader) gpt2() {
 	s := m.s
-	m.assume("model.model_type", "gpt2", "the options of the model")
+	m.assume("model.model_type", "gpt2", "inferred from the model options")
 	m.set("vocab_size", m.vocab, m.vocabFrom)
 	m.set("n_embd", s.number("hidden_size"), "hidden_size")
 	m.setLayers("n_layer")
@@ -248,7 +248,7 @@ func (m *modelReader) gpt2() {
 // neox sets a decoder with rotary positions and a plain MLP.
 func (m *modelReader) neox() {
 	s := m.s
-	m.assume("model.model_type", "gpt_neox", "the options of the model")
+	m.assume("model.model_type", "gpt_neox", "inferred from the model options")
 	m.assume("model.use_parallel_residual", false, "Megatron-LM's blocks")
 	m.set("vocab_size", m.vocab, m.vocabFrom)
 	m.set("hidden_size", s.number("hidden_size"), "hidden_size")

@@ -216,7 +216,7 @@ train:
   engine: megatron                       # the format
   global_batch: 64                       # train.global_batch, line 3
 cluster:
-  nodes: 1                               # devices of the file
+  nodes: 1                               # number of devices in jobs/run.txt
   node: dgx-h100                         # --set cluster.node=dgx-h100
 plan:
   tp: 2                                  # tp, line 5
@@ -227,6 +227,19 @@ plan:
 `
 	if diff := cmp.Diff(want, string(s.JobText())); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// If an option says the number of devices, the job names the option and its line.
+func TestAddedDevicesNameTheirOption(t *testing.T) {
+	s := source(t, text)
+	key := interop.Key{Name: "--nproc_per_node", Use: interop.Taken, As: []string{"devices: 8"},
+		Pos: ir.Pos{File: "jobs/run.txt", Line: 9, Column: 1}}
+	s.Keys = append(s.Keys, key)
+	s.Add(noFiles, overrides("cluster.node=dgx-h100")...)
+	const want = "  nodes: 1                               # --nproc_per_node, line 9\n"
+	if got := string(s.JobText()); !strings.Contains(got, want) {
+		t.Errorf("%s\nlacks %q", got, want)
 	}
 }
 

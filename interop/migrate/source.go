@@ -293,12 +293,23 @@ func (s *Source) Add(read planner.ReadFile, overrides ...spec.Override) {
 			s.Fields = slices.DeleteFunc(s.Fields, func(f interop.Field) bool { return f.Path == o.Key })
 			continue
 		}
-		from := o.Shown
-		if from == s.Main() {
-			from = "devices of the file"
+		field := interop.Field{Path: o.Key, Value: o.Value, From: o.Shown}
+		if o.Shown == s.Main() {
+			field.From, field.Pos = s.devicesFrom()
 		}
-		s.SetField(interop.Field{Path: o.Key, Value: o.Value, From: from})
+		s.SetField(field)
 	}
+}
+
+// devicesFrom returns what says the number of devices, with its position: a launcher's option, or else the file.
+func (s *Source) devicesFrom() (string, ir.Pos) {
+	for i := range s.Keys {
+		k := &s.Keys[i]
+		if slices.ContainsFunc(k.As, func(field string) bool { return strings.HasPrefix(field, "devices: ") }) {
+			return k.Name, k.Pos
+		}
+	}
+	return "number of devices in " + s.Main(), ir.Pos{}
 }
 
 // Counts returns how many keys of the files are used in each way.

@@ -13,6 +13,7 @@ import (
 var Format = interop.Format{
 	Name:  "mpirun",
 	Title: "a script that calls mpirun of Open MPI",
+	Tool:  "mpirun",
 	Write: write,
 	Ext:   ".sh",
 }

@@ -13,6 +13,7 @@ import (
 var Format = interop.Format{
 	Name:  "slurm",
 	Title: "a batch script of SLURM",
+	Tool:  "SLURM",
 	Write: write,
 	Ext:   ".sbatch",
 }

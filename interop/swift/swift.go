@@ -13,6 +13,7 @@ import (
 var Format = interop.Format{
 	Name:      "swift",
 	Title:     "a script of ms-swift's Megatron trainer",
+	Tool:      "ms-swift",
 	Engine:    "megatron",
 	Recognize: Recognize,
 	Import:    megatron.ImportSwift,

@@ -13,6 +13,7 @@ import (
 var Format = interop.Format{
 	Name:  "torchrun",
 	Title: "a script that calls torchrun",
+	Tool:  "torchrun",
 	Write: write,
 	Ext:   ".sh",
 }

@@ -29,6 +29,7 @@ const engine = "fsdp"
 var Format = interop.Format{
 	Name:      "torchtitan",
 	Title:     "a configuration of torchtitan 0.2",
+	Tool:      "torchtitan",
 	Engine:    engine,
 	Recognize: recognize,
 	Import:    importFiles,
@@ -42,6 +43,7 @@ var Format = interop.Format{
 var Function = interop.Format{
 	Name:     "torchtitan:0.3",
 	Title:    "a configuration function of torchtitan 0.3",
+	Tool:     "torchtitan",
 	Engine:   engine,
 	Values:   functionValues,
 	Refusals: functionRefusals,

@@ -80,6 +80,16 @@ func BytesPair(a, b int64) (string, string) {
 // Percent returns a fraction as a percentage: 87.0 %.
 func Percent(f float64) string { return strconv.FormatFloat(100*f, 'f', 1, 64) + " %" }
 
+// Probability formats a probability below 1 with two digits: "0.97". Larger ones are "> 0.99", because no prediction is
+// certain.
+func Probability(p float64) string {
+	const largest = 0.995
+	if p >= largest {
+		return "> 0.99"
+	}
+	return strconv.FormatFloat(p, 'f', 2, 64)
+}
+
 // Signed returns a fraction as a percentage with its sign: +3.2 %.
 func Signed(f float64) string {
 	if f < 0 {

@@ -26,3 +26,12 @@ func TestNumbers(t *testing.T) {
 		}
 	}
 }
+
+// No prediction is certain.
+func TestProbability(t *testing.T) {
+	for p, want := range map[float64]string{0.5: "0.50", 0.994: "0.99", 0.996: "> 0.99", 1: "> 0.99"} {
+		if got := Probability(p); got != want {
+			t.Errorf("%v is %q, want %q", p, got, want)
+		}
+	}
+}

@@ -94,21 +94,12 @@ func plan(label string, p *planner.CheckedPlan, isMeasured bool) string {
 	if !p.Fits {
 		memory += ": " + quantity.Bytes(m.Over()) + " over"
 	} else if isMeasured {
-		memory += ", fits (p " + probability(p.Predict.FitProbability) + ")"
+		memory += ", fits (p " + quantity.Probability(p.Predict.FitProbability) + ")"
 	} else {
 		memory += ", fits"
 	}
 	return layout.Flow(label, labelWidth, " · ", strings.Split(p.Plan.Plan.String(), " · ")) +
 		layout.Flow("", labelWidth, " · ", append(words, memory))
-}
-
-// probability returns a probability below 1 with two digits: "0.97". Larger ones are "> 0.99": none is certain.
-func probability(p float64) string {
-	const largest = 0.995
-	if p >= largest {
-		return "> 0.99"
-	}
-	return fmt.Sprintf("%.2f", p)
 }
 
 // NoBest says why there is no best plan: none fits, or none is legal.
@@ -215,7 +206,7 @@ func editTable(r *migrate.Report, edits []numbered) string {
 		}
 		return "\n" + layout.Prose("EDITS", labelWidth, "no change of one or two keys fits")
 	}
-	columns := []layout.Column{layout.Left("EDITS"), layout.Left("ONE AT A TIME"), layout.Right("STEP"),
+	columns := []layout.Column{layout.Left("EDITS"), layout.Left("SINGLE CHANGES"), layout.Right("STEP"),
 		layout.Right("MEMORY"), layout.Left("")}
 	var rows [][]string
 	for _, e := range edits {
@@ -232,7 +223,11 @@ func editTable(r *migrate.Report, edits []numbered) string {
 		}
 		rows = append(rows, []string{fmt.Sprint(e.number), e.Message, step, memory, fits})
 	}
-	return "\n" + layout.Table(columns, rows)
+	table := "\n" + layout.Table(columns, rows)
+	if !slices.ContainsFunc(edits, func(e numbered) bool { return e.Fits }) {
+		table += "No single edit is faster and fits.\n"
+	}
+	return table
 }
 
 // signedBytes returns a change of memory: "+12.0 GiB".
@@ -261,25 +256,24 @@ func changeLines(r *migrate.Report) string {
 	return out
 }
 
-// firstDiff returns the edit whose diff is shown: the first with a diff that fits, or else the first. It is nil if
-// there are no edits.
+// firstDiff returns the edit whose diff is shown: of those that fit, the first with a diff, or else the first. It is
+// nil if no edit fits.
 func firstDiff(edits []numbered) *numbered {
 	i := slices.IndexFunc(edits, func(e numbered) bool { return e.Fits && e.Diff != "" })
-	if len(edits) == 0 {
+	if i < 0 {
+		i = slices.IndexFunc(edits, func(e numbered) bool { return e.Fits })
+	}
+	if i < 0 {
 		return nil
 	}
-	return &edits[max(0, i)]
+	return &edits[i]
 }
 
 // diffs shows the change of the user's file for one edit, and for the best plan.
 func diffs(r *migrate.Report, edits []numbered) string {
 	out := ""
 	if e := firstDiff(edits); e != nil {
-		fits := ""
-		if e.NoFit != nil {
-			fits = ", does not fit (" + quantity.Bytes(e.NoFit.OverBytes) + " over)"
-		}
-		out += diff(fmt.Sprintf("Edit %d, %s%s:", e.number, e.Message, fits), e.Diff, e.DiffNote)
+		out += diff(fmt.Sprintf("Edit %d, %s:", e.number, e.Message), e.Diff, e.DiffNote)
 		if e.Diff == r.Diff {
 			return out
 		}
@@ -337,21 +331,32 @@ func noteLines(r *migrate.Report) (out string) {
 // keyLines accounts for the keys of the files: their numbers, and those that are not in the job.
 func keyLines(r *migrate.Report, o Options) string {
 	if o.HasKeys {
-		return "\n" + keyTable(r.Keys, r.Files[0])
+		return "\n" + keyTable(r)
 	}
 	var words []string
 	for _, use := range interop.Uses {
 		if n := r.Uses[use]; n > 0 {
-			words = append(words, fmt.Sprintf("%d %s", n, use))
+			words = append(words, fmt.Sprintf("%d %s", n, useWords(r, use)))
 		}
 	}
 	out := "\n" + layout.Flow("keys", labelWidth, " · ", words)
 	for _, k := range r.Keys {
 		if k.Use == interop.Unsupported || k.Use == interop.IgnoredByTool {
-			out += layout.Prose("", labelWidth, where(&k, r.Files[0])+": "+string(k.Use)+note(&k))
+			out += layout.Prose("", labelWidth, where(&k, r.Files[0])+": "+useWords(r, k.Use)+note(&k))
 		}
 	}
 	return out
+}
+
+// useWords returns what import does with a key, in words: "used", "ignored by DeepSpeed".
+func useWords(r *migrate.Report, use interop.Use) string {
+	switch use {
+	case interop.Taken:
+		return "used"
+	case interop.IgnoredByTool:
+		return "ignored by " + r.Source.Format.Tool
+	}
+	return string(use)
 }
 
 // where names a key with its value, its line, and its file unless that is the main one.
@@ -377,20 +382,20 @@ func note(k *interop.Key) string {
 	return "; " + k.Note
 }
 
-// keyTable lists all keys by their use. main is the file whose lines need no name.
-func keyTable(keys []interop.Key, main string) string {
+// keyTable lists all keys by their use.
+func keyTable(r *migrate.Report) string {
 	columns := []layout.Column{layout.Left("KEY"), layout.Left("USE")}
 	var rows [][]string
 	for _, use := range interop.Uses {
-		for _, k := range keys {
+		for _, k := range r.Keys {
 			if k.Use != use {
 				continue
 			}
-			text := string(use) + note(&k)
+			text := useWords(r, use) + note(&k)
 			if len(k.As) > 0 {
 				text = strings.Join(k.As, ", ")
 			}
-			rows = append(rows, []string{layout.Clip(where(&k, main), keyColumn), text})
+			rows = append(rows, []string{layout.Clip(where(&k, r.Files[0]), keyColumn), text})
 		}
 	}
 	return layout.Table(columns, rows)
@@ -402,7 +407,7 @@ const keyColumn = 44
 // more returns the flags to add to the command.
 func more(r *migrate.Report, edits []numbered, o Options) []string {
 	var words []string
-	if e := firstDiff(edits); e != nil && e.Fits && e.Diff != "" {
+	if e := firstDiff(edits); e != nil && e.Diff != "" {
 		words = append(words, fmt.Sprintf("--edit %d | patch", e.number))
 	}
 	if r.Diff != "" {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/planc-dev/planc/interop"
 	"github.com/planc-dev/planc/interop/migrate"
 	"github.com/planc-dev/planc/passes/search"
 	"github.com/planc-dev/planc/planner"
@@ -19,7 +20,7 @@ func edit(number int, fits bool) numbered {
 	return e
 }
 
-// The diff that is shown first is that of an edit that fits. Only such an edit is offered as a patch.
+// The first diff is that of an edit that fits, and only such an edit is offered as a patch.
 func TestFirstDiffFits(t *testing.T) {
 	r := &migrate.Report{Check: &planner.Check{}}
 	for _, c := range []struct {
@@ -28,7 +29,7 @@ func TestFirstDiffFits(t *testing.T) {
 	}{
 		{[]numbered{edit(3, false), edit(15, true)}, "Edit 15, tp 4 → 2:", "--edit 15 | patch"},
 		{[]numbered{edit(1, true), edit(15, false)}, "Edit 1, tp 4 → 2:", "--edit 1 | patch"},
-		{[]numbered{edit(15, false)}, "Edit 15, tp 4 → 2, does not fit (2.0 GiB over):", ""},
+		{[]numbered{edit(15, false)}, "", ""},
 		{nil, "", ""},
 	} {
 		shown, flags := diffs(r, c.edits), strings.Join(more(r, c.edits, Options{}), " ")
@@ -39,11 +40,26 @@ func TestFirstDiffFits(t *testing.T) {
 	}
 }
 
-// No prediction is certain.
-func TestProbability(t *testing.T) {
-	for p, want := range map[float64]string{0.5: "0.50", 0.994: "0.99", 0.996: "> 0.99", 1: "> 0.99"} {
-		if got := probability(p); got != want {
-			t.Errorf("%v is %q, want %q", p, got, want)
+// A table without an edit that fits says that no edit helps.
+func TestTableOfUnfitEdits(t *testing.T) {
+	const sentence = "No single edit is faster and fits.\n"
+	r := &migrate.Report{Check: &planner.Check{}}
+	unfit, fits := edit(15, false), edit(1, true)
+	if got := editTable(r, []numbered{unfit}); !strings.HasSuffix(got, sentence) {
+		t.Errorf("%q does not end with %q", got, sentence)
+	}
+	if got := editTable(r, []numbered{fits, unfit}); strings.Contains(got, sentence) {
+		t.Errorf("%q contains %q, although edit 1 fits", got, sentence)
+	}
+}
+
+// Uses of keys are shown in words. A key that the trainer ignores names the trainer.
+func TestUseWords(t *testing.T) {
+	r := &migrate.Report{Source: &migrate.Source{Format: &interop.Format{Tool: "DeepSpeed"}}}
+	for use, want := range map[interop.Use]string{interop.Taken: "used", interop.IgnoredByTool: "ignored by DeepSpeed",
+		interop.NoEffect: "no effect on the plan"} {
+		if got := useWords(r, use); got != want {
+			t.Errorf("%q is %q, want %q", use, got, want)
 		}
 	}
 }

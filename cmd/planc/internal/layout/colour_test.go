@@ -9,12 +9,12 @@ func TestColours(t *testing.T) {
 	for text, want := range map[string]string{
 		"memory   71.0 GiB of 71.2        fits (margin assumed) fullest: all\n": "memory   71.0 GiB of " +
 			"71.2        \x1b[32mfits (margin assumed)\x1b[0m fullest: all\n",
-		"memory   9.6 MiB of 4.9 GiB      fits (p 1.00)  x\n": "memory   9.6 MiB of 4.9 " +
-			"GiB      \x1b[32mfits (p 1.00)\x1b[0m  x\n",
+		"memory   9.6 MiB of 4.9 GiB      fits (p > 0.99)  x\n": "memory   9.6 MiB of 4.9 " +
+			"GiB      \x1b[32mfits (p > 0.99)\x1b[0m  x\n",
 		"memory   71.0 GiB of 71.2        fits (p 0.96)\n         x\ntight    p\n": "memory   71.0 GiB of " +
 			"71.2        \x1b[33mfits (p 0.96)\x1b[0m\n         x\n\x1b[33mtight\x1b[0m    p\n",
-		"memory   1.0 GiB of 71.2  fits (p 1.00)\ntime     x\ntight    p\n": "memory   1.0 GiB of 71.2  " +
-			"\x1b[32mfits (p 1.00)\x1b[0m\ntime     x\n\x1b[33mtight\x1b[0m    p\n",
+		"memory   1.0 GiB of 71.2  fits (p > 0.99)\ntime     x\ntight    p\n": "memory   1.0 GiB of 71.2  " +
+			"\x1b[32mfits (p > 0.99)\x1b[0m\ntime     x\n\x1b[33mtight\x1b[0m    p\n",
 		"memory   76.6 GiB of 71.2        does not fit: 5.4 GiB over\n": "memory   76.6 GiB of " +
 			"71.2        \x1b[31mdoes not fit: 5.4 GiB over\x1b[0m\n",
 		"  zero 0   no fit   2.6 GiB\n  tp 2   no fit\n": "  zero 0   \x1b[31mno " +

@@ -33,7 +33,7 @@ func NoFit(plan string, p costmodel.Predict, stage int, staged bool, changes []s
 	if len(changes) == 0 {
 		return b.String()
 	}
-	b.WriteString("  would fit, cheapest first\n")
+	b.WriteString("  would fit, cheapest hardware first\n")
 	const figures = 40 // the column at which memory and time begin
 	for _, c := range changes {
 		text := strings.TrimSuffix(layout.Flow("", 4, " ", c.Words()), "\n")

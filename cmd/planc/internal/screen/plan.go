@@ -148,7 +148,7 @@ func (d *Document) memoryLine() string {
 	}
 	fits := "fits (margin assumed)" // planc's memory on GPUs has not been measured, so there is no probability
 	if d.Head.isMemoryMeasured {
-		fits = fmt.Sprintf("fits (p %.2f)", d.Predict.FitProbability)
+		fits = "fits (p " + quantity.Probability(d.Predict.FitProbability) + ")"
 	}
 	fullest := "fullest: all ranks equal"
 	if d.Plan.Plan.PP > 1 {

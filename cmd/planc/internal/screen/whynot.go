@@ -69,8 +69,8 @@ func zeroSentence(plan, other *ir.Plan) string {
 	return gathers + ", and " + s + ", not once a step"
 }
 
-// movesTable returns a table of the bytes that each kind of collective over replicas sends. It leaves out collectives
-// of less than 1 KiB, such as that of the gradient norm; "" if no row is left.
+// movesTable returns a table of the size of the buffers that each kind of collective over replicas reduces or gathers.
+// It leaves out collectives of less than 1 KiB, such as that of the gradient norm; "" if no row is left.
 func movesTable(moves [2][]search.Traffic) string {
 	bytes := map[ir.Op][2]int{}
 	for i := range moves {
