@@ -31,8 +31,11 @@ type Import struct {
 	// Notes are what the user should know about the files, and that is neither an error nor about one key: numbers of
 	// devices that contradict each other, definitions that nothing reads.
 	Notes []Note
-	// Doc is the main file, for edits in place. It is nil if the format cannot be edited.
+	// Doc is the main file, or Parts if several files say the plan, for edits in place. It is nil if the format cannot
+	// be edited.
 	Doc Document
+	// Values returns the keys that say a plan in these files, if they are others than the format's. Nil: they are not.
+	Values func(t *Target) []Value
 }
 
 // Note is a remark about the files.

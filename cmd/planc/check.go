@@ -209,14 +209,9 @@ func readSource(a *app, names []string, format string, define []string, f *jobFl
 	if err != nil {
 		return nil, err
 	}
-	var files []interop.File
-	for _, name := range names {
-		data, err := a.Read(name)
-		if err != nil {
-			return nil, ir.Diags{{Pos: ir.Pos{File: shell.Slashed(name)}, Code: spec.NoFile,
-				Msg: "the file cannot be read: " + ir.FileReason(err)}}
-		}
-		files = append(files, interop.File{Name: shell.Slashed(name), Data: data})
+	files, err := readFiles(a, names)
+	if err != nil {
+		return nil, err
 	}
 	s, err := migrate.ReadFor(files, format, options, a.Read, f.overrides())
 	var diags ir.Diags
@@ -226,6 +221,19 @@ func readSource(a *app, names []string, format string, define []string, f *jobFl
 			"planc explain %s checks its plan", files[0].Name, shell.Path(names[0]))
 	}
 	return s, err
+}
+
+// readFiles reads files of other trainers.
+func readFiles(a *app, names []string) (files []interop.File, err error) {
+	for _, name := range names {
+		data, err := a.Read(name)
+		if err != nil {
+			return nil, ir.Diags{{Pos: ir.Pos{File: shell.Slashed(name)}, Code: spec.NoFile,
+				Msg: "the file cannot be read: " + ir.FileReason(err)}}
+		}
+		files = append(files, interop.File{Name: shell.Slashed(name), Data: data})
+	}
+	return files, nil
 }
 
 // isJob reports whether a file is a job of planc.

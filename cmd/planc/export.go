@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/planc-dev/planc/cmd/planc/internal/shell"
 
@@ -83,14 +84,16 @@ func importJob(a *app, source *migrate.Source, overrides []spec.Override, out st
 func exportCommand(a *app) *cobra.Command {
 	var f jobFlags
 	var define []string
-	var out, like string
+	var out string
+	var like []string
 	c := &cobra.Command{
 		Use:   "export FORMAT [JOB]",
 		Short: "write a plan as another trainer's file",
 		Long: `export writes the job's plan as a file of another trainer or of a launcher ("planc help formats" lists them).
 It searches the plans that this trainer can run, unless the job names an engine or has a lock. A plan that the trainer
 cannot run is refused, with the best plan that it can. --like edits a file of yours: comments, order and everything
-that the plan does not decide stay.`,
+that the plan does not decide stay. --like for each of several files that belong together, such as an Accelerate
+configuration and its ds_config.json, prints a patch of them.`,
 		Example: "planc export megatron --model llama3-8b --cluster dgx-h100 --global-batch 128 --seq-len 8192\n" +
 			"planc export megatron planc.yaml --like run.sh -o better.sh",
 		Args: func(c *cobra.Command, args []string) error {
@@ -114,17 +117,21 @@ that the plan does not decide stay.`,
 			for _, note := range e.notes {
 				a.Notef("note: %s", note)
 			}
-			switch {
-			case out == "":
+			if out == "" {
 				return a.Print(string(e.text))
 			}
-			return writeNewFile(a, out, string(e.text), checkOf(format, out, e.text, e.job))
+			next := checkOf(format, out, e.text, e.job)
+			if len(like) > 1 {
+				next = "patch < " + shell.Path(out)
+			}
+			return writeNewFile(a, out, string(e.text), next)
 		},
 	}
 	c.ValidArgsFunction = formatThen(formats.Written, jobArg)
 	f.register(c)
 	registerRead(c, &define)
-	c.Flags().StringVar(&like, "like", "", "change only the plan in `FILE`, a file of yours")
+	c.Flags().StringArrayVar(&like, "like", nil,
+		"change only the plan in `FILE`, a file of yours; repeatable: files that belong together give a patch")
 	c.Flags().StringVarP(&out, "output", "o", "", "write to `FILE`, which must not exist yet")
 	return c
 }
@@ -167,13 +174,17 @@ func checkOf(format *interop.Format, out string, text []byte, j *loaded) string 
 }
 
 // noJob returns the error of an export without a job that edits a file, with what to type; nil if there is a job.
-func noJob(args []string, f *jobFlags, format *interop.Format, like string) error {
-	if like == "" || len(args) > 0 || f.cmd.Flags().Changed("model") || !missing(jobFile) {
+func noJob(args []string, f *jobFlags, format *interop.Format, like []string) error {
+	if len(like) == 0 || len(args) > 0 || f.cmd.Flags().Changed("model") || !missing(jobFile) {
 		return nil
+	}
+	var paths []string
+	for _, name := range like {
+		paths = append(paths, shell.Path(name))
 	}
 	return inputErrorf(spec.NoFile, "", "there is no %s here, and planc export writes the plan of a job; "+
 		"planc check %s --edit best edits the file for its best plan, and planc import %s "+
-		"%[2]s -o %[1]s writes its job", jobFile, shell.Path(like), format.Name)
+		"%[2]s -o %[1]s writes its job", jobFile, strings.Join(paths, " "), format.Name)
 }
 
 // exported is another trainer's file for the plan of a job.
@@ -184,7 +195,7 @@ type exported struct {
 }
 
 // exportJob returns the file of a format for a job's plan.
-func exportJob(a *app, format *interop.Format, args []string, f jobFlags, like string,
+func exportJob(a *app, format *interop.Format, args []string, f jobFlags, like []string,
 	define []string) (*exported, error) {
 	options, err := readOptions(define)
 	if err != nil {
@@ -194,7 +205,7 @@ func exportJob(a *app, format *interop.Format, args []string, f jobFlags, like s
 	if err := noJob(args, &f, format, like); err != nil {
 		return nil, err
 	}
-	file, err := readLike(a, like)
+	files, err := readFiles(a, like)
 	if err != nil {
 		return nil, err
 	}
@@ -204,8 +215,8 @@ func exportJob(a *app, format *interop.Format, args []string, f jobFlags, like s
 	}
 	hasLock := j.path != "" && j.path != "-" && !missing(lock.PathOf(j.path))
 	if format.Engine != "" && !hasLock && !j.Has("train.engine") {
-		if file != nil {
-			if err := migrate.CheckLike(format, *file, options); err != nil {
+		if len(files) > 0 {
+			if err := migrate.CheckLike(format, files, options); err != nil {
 				return nil, err
 			}
 		}
@@ -229,22 +240,9 @@ func exportJob(a *app, format *interop.Format, args []string, f jobFlags, like s
 			return nil, err
 		}
 	}
-	text, err := migrate.Export(format, found.Question, plan, file, options)
+	text, err := migrate.Export(format, found.Question, plan, files, options)
 	if err != nil {
 		return nil, err
 	}
 	return &exported{text, migrate.Notes(format, found.Question, plan), j}, nil
-}
-
-// readLike reads the user's file that an export edits; nil if there is none.
-func readLike(a *app, like string) (*interop.File, error) {
-	if like == "" {
-		return nil, nil
-	}
-	data, err := a.Read(like)
-	if err != nil {
-		return nil, ir.Diags{{Pos: ir.Pos{File: shell.Slashed(like)}, Code: spec.NoFile,
-			Msg: "the file cannot be read: " + ir.FileReason(err)}}
-	}
-	return &interop.File{Name: shell.Slashed(like), Data: data}, nil
 }

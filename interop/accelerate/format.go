@@ -87,6 +87,10 @@ func importFiles(files []interop.File, o interop.Options) (*interop.Import, erro
 	}
 	im.Files = append([]string{main.Name}, im.Files...)
 	im.Doc = doc
+	if r.part != nil {
+		im.Doc = interop.Parts{{Name: main.Name, Doc: doc}, *r.part}
+		im.Values = func(t *interop.Target) []interop.Value { return namedValues(t, r.part.Prefix) }
+	}
 	im.DefaultField("train.engine", im.Engine, name)
 	return im, nil
 }

@@ -20,6 +20,7 @@ type reader struct {
 	given   int           // the number of devices that the user gives, which replaces that of the file; 0 if none
 	perNode int           // the devices of a node of the given devices; 0 if not known
 	isLocal bool          // FSDP shards over the devices of a node
+	part    *interop.Part // the ds_config.json, for edits; nil if the file names none
 }
 
 // sections are the mappings of the file. Each kind of training reads one of them, and parallelism_config.
@@ -221,8 +222,9 @@ func (r *reader) namedConfig(path string) {
 				"Accelerate refuses that: move %s into %s", f.Key, f.Key, path)
 		}
 	}
-	_, diags := deepspeed.Read(r.im, *r.ds, nil, r.im.Devices)
+	doc, diags := deepspeed.Read(r.im, *r.ds, nil, r.im.Devices)
 	r.Diags = append(r.Diags, diags...)
+	r.part = &interop.Part{Name: r.ds.Name, Prefix: file + ".", Doc: doc}
 }
 
 // inBoth are keys that a ds_config.json has too.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/planc-dev/planc/interop"
+	"github.com/planc-dev/planc/interop/deepspeed"
 	"github.com/planc-dev/planc/interop/tree"
 	"github.com/planc-dev/planc/ir"
 )
@@ -130,14 +131,35 @@ func (l *list) deepspeed(p *ir.Plan) {
 	l.set(section+"gradient_accumulation_steps", strconv.Itoa(p.MicroBatches), "micro_batches")
 	for _, o := range []struct{ what, key string }{{"optimizer", "offload_optimizer_device"},
 		{"params", "offload_param_device"}} {
-		device := "none"
+		device, least := "none", 1
+		if o.what == "params" {
+			least = 3
+		}
 		for _, entry := range strings.Split(p.Offload, ",") {
 			if d, ok := strings.CutPrefix(entry, o.what+":"); ok {
 				device = d
 			}
 		}
+		if p.Zero < least {
+			l.remove(section+o.key, "offload", "zero") // DeepSpeed refuses it
+			continue
+		}
 		l.set(section+o.key, device, "offload")
 	}
+}
+
+// namedValues returns the keys that say a plan if the file names a ds_config.json: its keys have a prefix.
+func namedValues(t *interop.Target, prefix string) (out []interop.Value) {
+	for _, v := range values(t) {
+		if !strings.HasPrefix(v.Key, "deepspeed_config.") {
+			out = append(out, v)
+		}
+	}
+	for _, v := range deepspeed.Format.Values(t) {
+		v.Key = prefix + v.Key
+		out = append(out, v)
+	}
+	return out
 }
 
 // megatron adds the keys of Megatron-LM.

@@ -1,11 +1,11 @@
 package deepspeed
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/planc-dev/planc/interop"
 	"github.com/planc-dev/planc/interop/tree"
-	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec/strict"
 )
 
@@ -34,12 +34,6 @@ var arguments = []struct{ key, argument, value string }{
 // checkpointing is the argument that makes the model recompute every block. A ds_config.json has no such key.
 const checkpointing = "gradient_checkpointing"
 
-// Arguments reads the values that a file of TrainingArguments gives to keys that are "auto".
-func Arguments(f interop.File) (map[string]Auto, ir.Diags) {
-	doc, diags := tree.Parse(tree.SyntaxOf(f), f.Name, f.Data)
-	return FromArguments(doc), diags
-}
-
 // FromArguments returns the values that TrainingArguments give to keys that are "auto", and gradient_checkpointing.
 func FromArguments(doc *tree.Doc) map[string]Auto {
 	out := map[string]Auto{}
@@ -67,4 +61,26 @@ func FromArguments(doc *tree.Doc) map[string]Auto {
 	out["optimizer.params.betas"] = Auto{"[" + beta("adam_beta1", "0.9") + ", " + beta("adam_beta2", "0.999") + "]",
 		"adam_beta1, adam_beta2"}
 	return out
+}
+
+// argumentPrefix begins the keys of a file of TrainingArguments that belongs to a ds_config.json.
+const argumentPrefix = "arguments."
+
+// autoValues returns the keys that say a plan if a file of TrainingArguments fills the values that are auto: those keys
+// are the arguments.
+func autoValues(doc *tree.Doc, t *interop.Target) []interop.Value {
+	out := values(t)
+	for i, v := range out {
+		text, _ := doc.Get(v.Key)
+		for _, a := range arguments {
+			if a.key == v.Key && text == "auto" {
+				out[i].Key = argumentPrefix + a.argument
+			}
+		}
+	}
+	if text, _ := doc.Get(globalKey); text == "auto" {
+		out = slices.DeleteFunc(out, func(v interop.Value) bool { return v.Key == globalKey })
+	}
+	return append(out, interop.Value{Key: argumentPrefix + checkpointing, Text: "true",
+		IsAbsent: t.Plan.Recompute != "full", Plan: []string{"recompute"}})
 }

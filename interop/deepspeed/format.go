@@ -72,6 +72,7 @@ func importFiles(files []interop.File, o interop.Options) (*interop.Import, erro
 	im := &interop.Import{Format: name, Engine: name}
 	var main *interop.File
 	auto := map[string]Auto{}
+	var arguments *interop.Part // the file of TrainingArguments
 	var diags ir.Diags
 	for i, f := range files {
 		switch {
@@ -82,8 +83,9 @@ func importFiles(files []interop.File, o interop.Options) (*interop.Import, erro
 		case main == nil && len(files) == 1:
 			main = &files[i]
 		default:
-			var wrong ir.Diags
-			auto, wrong = Arguments(f)
+			doc, wrong := tree.Parse(tree.SyntaxOf(f), f.Name, f.Data)
+			auto = FromArguments(doc)
+			arguments = &interop.Part{Name: f.Name, Prefix: argumentPrefix, Doc: doc}
 			diags = append(diags, wrong...)
 			im.Files = append(im.Files, f.Name)
 		}
@@ -100,6 +102,10 @@ func importFiles(files []interop.File, o interop.Options) (*interop.Import, erro
 	}
 	im.Files = append([]string{main.Name}, im.Files...)
 	im.Doc = doc
+	if arguments != nil {
+		im.Doc = interop.Parts{{Name: main.Name, Doc: doc}, *arguments}
+		im.Values = func(t *interop.Target) []interop.Value { return autoValues(doc, t) }
+	}
 	im.DefaultField("train.engine", im.Engine, name)
 	return im, nil
 }

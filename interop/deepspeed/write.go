@@ -79,6 +79,14 @@ func (l *list) offload(what, key string, p *ir.Plan) {
 			return
 		}
 	}
+	least := 1
+	if what == "params" {
+		least = 3
+	}
+	if p.Zero < least {
+		l.remove(key, "offload", "zero") // DeepSpeed refuses it
+		return
+	}
 	l.remove(key, "offload")
 }
 

@@ -78,6 +78,12 @@ func importFiles(files []interop.File, o interop.Options) (*interop.Import, erro
 	}
 	im.Files = append([]string{main.Name}, im.Files...)
 	im.Doc = doc
+	if r.part != nil {
+		im.Doc = interop.Parts{{Name: main.Name, Doc: doc}, *r.part}
+	}
+	if r.Has("deepspeed") {
+		im.Values = func(t *interop.Target) []interop.Value { return filled(im.Doc, values(t), t) }
+	}
 	im.DefaultField("train.engine", im.Engine, name)
 	return im, nil
 }

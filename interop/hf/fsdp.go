@@ -1,9 +1,12 @@
 package hf
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/planc-dev/planc/interop"
+	"github.com/planc-dev/planc/interop/keytable"
+	"github.com/planc-dev/planc/interop/tree"
 	"github.com/planc-dev/planc/ir/spec/strict"
 )
 
@@ -36,15 +39,44 @@ func (r *reader) sharding() {
 	if r.offloads {
 		r.Account("fsdp", interop.Unsupported, interop.OffloadNote(interop.AllState, "cpu"))
 	}
-	if config := r.Node("fsdp_config"); config != nil && config.Kind == strict.String {
-		r.Wrong("fsdp_config", Missing, "", "%s is not read: write its keys below fsdp_config", config.Text)
-		return
+	r.fsdp.isLocal = r.isLocal
+	r.fsdp.config()
+	if r.fsdp.IsTrue(r.fsdp.fsdpKey("activation_checkpointing")) && (r.IsTrue("gradient_checkpointing") ||
+		r.IsTrue("activation_checkpointing")) {
+		r.fsdp.Wrong(r.fsdp.fsdpKey("activation_checkpointing"), Conflict, "", "gradient_checkpointing and "+
+			"fsdp_config.activation_checkpointing are both true, which gathers parameters once more: set "+
+			"gradient_checkpointing to false")
 	}
-	r.config()
-	if r.isLocal && r.perNode == 0 {
+	if r.fsdp.isLocal && r.perNode == 0 {
 		r.Absent("plan.zero_group", "fsdp shards state over the devices of a node: --set "+
 			"plan.zero_group=DEVICES")
 	}
+}
+
+// openConfig opens the file that fsdp_config names. Without it, fsdp_config is a mapping of the main file.
+func (r *reader) openConfig() {
+	r.fsdp = r
+	named := r.Node("fsdp_config")
+	fsdp := r.Node("fsdp")
+	if named == nil || named.Kind != strict.String || fsdp == nil {
+		return
+	}
+	r.Take("fsdp_config")
+	if on, isBool := fsdp.Bool(); isBool && !on {
+		return
+	}
+	if r.ds == nil {
+		r.Wrong("fsdp_config", Missing, "", "%s has the keys of fsdp_config: give it as a second file", named.Text)
+		return
+	}
+	doc, diags := tree.Parse(tree.JSON, r.ds.Name, r.ds.Data)
+	r.Diags = append(r.Diags, diags...)
+	r.part = &interop.Part{Name: r.ds.Name, Prefix: "fsdp_config.", Doc: doc}
+	section := &tree.Field{Key: "fsdp_config", Pos: doc.Root.Pos, Value: doc.Root}
+	whole := &tree.Doc{File: r.ds.Name, Root: &tree.Node{Kind: strict.Map, Pos: doc.Root.Pos,
+		Fields: []*tree.Field{section}}}
+	r.fsdp = &reader{Reader: keytable.NewReader(whole, Keys, r.im), im: r.im, devices: r.devices, perNode: r.perNode}
+	r.fsdp.fsdp = r.fsdp
 }
 
 // words takes the old form of fsdp: "full_shard auto_wrap offload".
@@ -67,6 +99,48 @@ func (r *reader) words(words []string) {
 	}
 }
 
+// inGroups says how FSDP 2 shards over groups of ranks.
+const inGroups = "with version 2, say it with parallelism_config.dp_replicate_size and dp_shard_size"
+
+// strategy takes the sharding strategy of FSDP 1.
+func (r *reader) strategy(path string) {
+	word, ok := r.OneOf(path, "full_shard", "shard_grad_op", "no_shard", "hybrid_shard", "hybrid_shard_zero2")
+	if !ok {
+		return
+	}
+	s := strategies[word]
+	r.TakeInt(path, "plan.zero", s.zero)
+	r.isLocal = s.isGroup
+	if s.isGroup && r.perNode > 0 {
+		r.TakeInt(path, "plan.zero_group", r.perNode)
+	}
+}
+
+// yes and no are the words that transformers reads as true and false.
+// Source: transformers 5.23.0, training_args.py: str_to_bool.
+var (
+	yes = []string{"y", "yes", "t", "true", "on", "1"}
+	no  = []string{"n", "no", "f", "false", "off", "0"}
+)
+
+// reshard takes whether FSDP 2 frees gathered parameters after the forward pass.
+func (r *reader) reshard(path string) {
+	text := strings.ToLower(r.Node(path).Flow())
+	r.isLocal = false
+	switch {
+	case slices.Contains(yes, text):
+		r.TakeInt(path, "plan.zero", 3)
+	case slices.Contains(no, text):
+		r.TakeInt(path, "plan.zero", 2)
+	case strategies[text].isGroup:
+		r.Wrong(path, strict.WrongType, "true", "%s is %s, which needs fsdp_config.version 1: %s", path,
+			r.Node(path).Flow(), inGroups)
+	default:
+		r.Wrong(path, strict.WrongType, "true", "%s is %s; with version 2 it must be true (ZeRO 3) or false (ZeRO 2)",
+			path, r.Node(path).Flow())
+	}
+}
+
 // fsdpKey returns the path of a key of fsdp_config, which may have the prefix fsdp_.
 func (r *reader) fsdpKey(key string) string {
 	if long := "fsdp_config.fsdp_" + key; r.Has(long) {
@@ -84,34 +158,20 @@ func (r *reader) config() {
 	r.Take(r.fsdpKey("version"))
 	path := r.fsdpKey("reshard_after_forward")
 	n := r.Node(path)
-	on, isBool := n.Bool()
 	switch {
+	case n == nil && r.isLocal && ok && version == 2:
+		r.Wrong(r.fsdpKey("version"), Conflict, "1", "fsdp shards over the devices of a node, which needs "+
+			"fsdp_config.version 1: %s", inGroups)
 	case n == nil:
 		r.im.DefaultField("plan.zero", "3", "default of fsdp_config.reshard_after_forward")
-	case version == 1 && strategies[strings.ToLower(n.Flow())].zero > 0:
-		s := strategies[strings.ToLower(n.Flow())]
-		r.TakeInt(path, "plan.zero", s.zero)
-		r.isLocal = s.isGroup
-		if s.isGroup && r.perNode > 0 {
-			r.TakeInt(path, "plan.zero_group", r.perNode)
-		}
-	case version == 2 && !isBool:
-		r.Wrong(path, strict.WrongType, "true", "%s is %s; with version 2 it must be true (ZeRO 3) or false (ZeRO 2)",
-			path, n.Flow())
-	case on:
-		r.TakeInt(path, "plan.zero", 3)
+	case version == 1:
+		r.strategy(path)
 	default:
-		r.TakeInt(path, "plan.zero", 2)
+		r.reshard(path)
 	}
 	for _, key := range []string{"cpu_offload", "offload_params"} {
 		if path := r.fsdpKey(key); r.IsTrue(path) {
 			r.Account(path, interop.Unsupported, interop.OffloadNote(interop.AllState, "cpu"))
 		}
-	}
-	if r.IsTrue(r.fsdpKey("activation_checkpointing")) && (r.IsTrue("gradient_checkpointing") ||
-		r.IsTrue("activation_checkpointing")) {
-		r.Wrong(r.fsdpKey("activation_checkpointing"), Conflict, "", "gradient_checkpointing and "+
-			"fsdp_config.activation_checkpointing are both true, which gathers parameters once more: set "+
-			"gradient_checkpointing to false")
 	}
 }

@@ -126,6 +126,50 @@ func TestWordsOfFSDP(t *testing.T) {
 	}
 }
 
+// fsdp_config may be the path of a JSON file, which is given as a second file: its keys are read and edited there.
+func TestFSDPConfigIsASecondFile(t *testing.T) {
+	const args = "fsdp: true\nfsdp_config: conf/fsdp.json\nper_device_train_batch_size: 2\n"
+	const config = `{"fsdp_version": 2, "reshard_after_forward": "false", "activation_checkpointing": true}`
+	got := fieldsOf(t, 8, args, config)
+	if got["plan.zero"] != "2" || got["plan.recompute"] != "full" || got["plan.micro_batch"] != "2" {
+		t.Error(got)
+	}
+	im, err := load(8, args, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys []string
+	for _, k := range im.Keys {
+		keys = append(keys, k.Pos.String()+" "+k.Name+": "+string(k.Use))
+	}
+	want := []string{"args.yaml:1:1 fsdp: taken", "args.yaml:2:1 fsdp_config: taken",
+		"args.yaml:3:1 per_device_train_batch_size: taken", "ds.json:1:2 fsdp_config.fsdp_version: taken",
+		"ds.json:1:21 fsdp_config.reshard_after_forward: taken",
+		"ds.json:1:55 fsdp_config.activation_checkpointing: taken"}
+	if diff := cmp.Diff(want, keys[:6]); diff != "" {
+		t.Error(diff)
+	}
+	if err := im.Doc.Set(interop.Value{Key: "fsdp_config.reshard_after_forward", Text: "true"}); err != nil {
+		t.Fatal(err)
+	}
+	parts := im.Doc.(interop.Parts)
+	if text := string(parts[1].Doc.Bytes()); text != strings.Replace(config, `"false"`, `"true"`, 1) ||
+		string(im.Doc.Bytes()) != args {
+		t.Errorf("%s\n%s", im.Doc.Bytes(), text)
+	}
+}
+
+// The strategies of version 1 that shard over a node or not at all.
+func TestStrategiesOfVersion1(t *testing.T) {
+	for word, want := range map[string][2]string{"hybrid_shard": {"3", ""}, "HYBRID_SHARD_ZERO2": {"2", ""},
+		"no_shard": {"0", ""}, "shard_grad_op": {"2", "16"}} {
+		got := fieldsOf(t, 16, "fsdp: true\nfsdp_config: {version: 1, reshard_after_forward: "+word+"}\n")
+		if got["plan.zero"] != want[0] || got["plan.zero_group"] != want[1] {
+			t.Errorf("%s: zero %s, group %q", word, got["plan.zero"], got["plan.zero_group"])
+		}
+	}
+}
+
 func TestTheDeepSpeedConfigIsASecondFile(t *testing.T) {
 	got := fieldsOf(t, 8, "per_device_train_batch_size: 2\nbf16: true\ndeepspeed: "+
 		"ds.json\ngradient_checkpointing: true\n",
@@ -186,7 +230,17 @@ func TestWrongFiles(t *testing.T) {
 				"(ZeRO 3) or " +
 				"false (ZeRO 2); did you mean true? [WrongType]"},
 		{"fsdp: true\nfsdp_config: fsdp.json\n",
-			"args.yaml:2:14: fsdp.json is not read: write its keys below fsdp_config [Missing]"},
+			"args.yaml:2:14: fsdp.json has the keys of fsdp_config: give it as a second file [Missing]"},
+		{"fsdp: true\nfsdp_config: {reshard_after_forward: hybrid_shard}\n",
+			"args.yaml:2:38: fsdp_config.reshard_after_forward is hybrid_shard, which needs fsdp_config.version 1: " +
+				"with version 2, say it with parallelism_config.dp_replicate_size and dp_shard_size; did you mean " +
+				"true? [WrongType]"},
+		{"fsdp: hybrid_shard\nfsdp_config: {version: 2}\n",
+			"args.yaml:2:24: fsdp shards over the devices of a node, which needs fsdp_config.version 1: with version " +
+				"2, say it with parallelism_config.dp_replicate_size and dp_shard_size; did you mean 1? [Conflict]"},
+		{"fsdp: true\nfsdp_config: {version: 1, reshard_after_forward: hybrid}\n",
+			"args.yaml:2:50: fsdp_config.reshard_after_forward is \"hybrid\"; use one of full_shard, shard_grad_op, " +
+				"no_shard, hybrid_shard, hybrid_shard_zero2 [UnknownValue]"},
 		{"fsdp: true\ngradient_checkpointing: true\nfsdp_config: {activation_checkpointing: true}\n",
 			"args.yaml:3:41: gradient_checkpointing and fsdp_config.activation_checkpointing are both true, which " +
 				"gathers " +

@@ -20,9 +20,13 @@ type reader struct {
 	perNode  int           // the devices of a node; 0: not known
 	offloads bool          // fsdp has the word offload
 	isLocal  bool          // FSDP shards over the devices of a node
+	part     *interop.Part // the file that deepspeed or fsdp_config names; nil if the main file has everything
+	// fsdp reads fsdp_config: the reader itself, or that of the file which fsdp_config names.
+	fsdp *reader
 }
 
 func (r *reader) read() {
+	r.openConfig()
 	r.degrees()
 	r.recompute()
 	switch {
@@ -37,10 +41,14 @@ func (r *reader) read() {
 	r.optimizer()
 	r.recipe()
 	r.script()
-	if !r.isLocal || r.perNode > 0 {
+	if !r.fsdp.isLocal || r.perNode > 0 {
 		r.WholeGroup(r.devices)
 	}
 	r.Finish(r.unknown)
+	if r.fsdp != r {
+		r.fsdp.Finish(r.fsdp.unknown)
+		r.Diags = append(r.Diags, r.fsdp.Diags...)
+	}
 }
 
 // unknown accounts for arguments that are not of TrainingArguments: a script adds its own.
@@ -141,8 +149,14 @@ func (r *reader) precision() {
 
 // recompute takes whether every block's activations are recomputed.
 func (r *reader) recompute() {
-	for _, path := range []string{"gradient_checkpointing", "activation_checkpointing",
-		"fsdp_config.activation_checkpointing", "fsdp_config.fsdp_activation_checkpointing"} {
+	r.checkpointing("gradient_checkpointing", "activation_checkpointing")
+	r.fsdp.checkpointing("fsdp_config.activation_checkpointing", "fsdp_config.fsdp_activation_checkpointing")
+	r.im.DefaultField("plan.recompute", "none", "default of gradient_checkpointing")
+}
+
+// checkpointing takes keys that switch recomputation on.
+func (r *reader) checkpointing(paths ...string) {
+	for _, path := range paths {
 		on, ok := r.Bool(path)
 		if !ok {
 			continue
@@ -153,7 +167,6 @@ func (r *reader) recompute() {
 			r.AllLayers(path)
 		}
 	}
-	r.im.DefaultField("plan.recompute", "none", "default of gradient_checkpointing")
 }
 
 // degrees takes parallelism_config, whose names are those of Accelerate's ParallelismConfig.
@@ -212,8 +225,9 @@ func (r *reader) deepspeed() {
 		r.Wrong("deepspeed", Missing, "", "%s has the ZeRO stage: give it as a second file", doc.Root.Flow())
 		return
 	}
-	_, diags := deepspeed.Read(r.im, *r.ds, auto, r.devices)
+	config, diags := deepspeed.Read(r.im, *r.ds, auto, r.devices)
 	r.Diags = append(r.Diags, diags...)
+	r.part = &interop.Part{Name: r.ds.Name, Prefix: "deepspeed.", Doc: config}
 	r.Take("deepspeed")
 	r.claim("filled into " + r.ds.Name)
 }

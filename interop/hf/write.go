@@ -96,6 +96,22 @@ func (l *list) deepspeed(t *interop.Target) {
 	}
 }
 
+// filled returns values in which keys of a ds_config.json keep the numbers that the document has: the arguments fill
+// only those that are auto, and transformers refuses other numbers.
+func filled(doc interop.Document, all []interop.Value, t *interop.Target) []interop.Value {
+	own := map[string]interop.Value{}
+	for _, v := range deepspeed.Format.Values(t) {
+		own["deepspeed."+v.Key] = v
+	}
+	for i, v := range all {
+		text, ok := doc.Get(v.Key)
+		if number, isOwn := own[v.Key]; isOwn && v.Text == "auto" && ok && text != "auto" {
+			all[i].Text, all[i].IsAbsent = number.Text, number.IsAbsent
+		}
+	}
+	return all
+}
+
 // write returns a whole file for a plan.
 func write(t *interop.Target) ([]byte, error) {
 	if err := refusals(t).Err(); err != nil {

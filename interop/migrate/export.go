@@ -11,8 +11,8 @@ import (
 )
 
 // Export returns the file of a format for a plan of a question: a whole file, or the user's own file with what the plan
-// changes. A plan that the format or its engine cannot express is refused with the best plan that both can.
-func Export(f *interop.Format, q *planner.Question, plan ir.Plan, like *interop.File,
+// changes. Several files of the user's that belong together give a patch of them. A plan that the format or its engine cannot express is refused with the best plan that both can.
+func Export(f *interop.Format, q *planner.Question, plan ir.Plan, like []interop.File,
 	o interop.Options) ([]byte, error) {
 	if f.Write == nil {
 		return nil, ir.Diags{{Code: UnknownFormat,
@@ -29,10 +29,10 @@ func Export(f *interop.Format, q *planner.Question, plan ir.Plan, like *interop.
 		}
 		return nil, err
 	}
-	if like == nil {
+	if len(like) == 0 {
 		return text, nil
 	}
-	return edit(f, q, plan, *like, o)
+	return edit(f, q, plan, like, o)
 }
 
 // Best returns the plan to export: the one that a search recommends, or else the best with the job's pins that the
@@ -93,8 +93,8 @@ func Notes(f *interop.Format, q *planner.Question, plan ir.Plan) (notes []string
 
 // CheckLike refuses to edit a user's file of another engine than the format's default, for jobs that name no engine:
 // the edit would change the engine of the file.
-func CheckLike(f *interop.Format, like interop.File, o interop.Options) error {
-	s, err := Read([]interop.File{like}, f.Name, o)
+func CheckLike(f *interop.Format, like []interop.File, o interop.Options) error {
+	s, err := Read(like, f.Name, o)
 	if err != nil {
 		return err
 	}
@@ -111,14 +111,15 @@ func keepsEngine(f *interop.Format, s *Source, engine string) error {
 			"or --engine %s to change the file to that engine", s.Engine, s.Engine, f.Engine)}}
 }
 
-// edit returns the user's file with what a plan changes.
-func edit(f *interop.Format, q *planner.Question, plan ir.Plan, like interop.File, o interop.Options) ([]byte, error) {
-	s, err := Read([]interop.File{like}, f.Name, o)
+// edit returns the user's file with what a plan changes, or a patch of several files.
+func edit(f *interop.Format, q *planner.Question, plan ir.Plan, like []interop.File, o interop.Options) ([]byte,
+	error) {
+	s, err := Read(like, f.Name, o)
 	if err != nil {
 		return nil, err
 	}
 	if s.Doc == nil {
-		return nil, ir.Diags{{Pos: ir.Pos{File: like.Name}, Code: CannotExport,
+		return nil, ir.Diags{{Pos: ir.Pos{File: s.Main()}, Code: CannotExport,
 			Msg: fmt.Sprintf("planc does not edit files of format %s; leave out --like", f.Name)}}
 	}
 	if !q.Has("train.engine") {
@@ -126,7 +127,7 @@ func edit(f *interop.Format, q *planner.Question, plan ir.Plan, like interop.Fil
 			return nil, err
 		}
 	}
-	for _, v := range f.Values(target(q, plan)) {
+	for _, v := range s.valuesOf(q, plan) {
 		if v.Env && !s.setsEnv(v.Key) {
 			continue // it is not part of the file: see Notes
 		}
@@ -137,6 +138,9 @@ func edit(f *interop.Format, q *planner.Question, plan ir.Plan, like interop.Fil
 		if err := set(s.Doc, v); err != nil {
 			return nil, err
 		}
+	}
+	if len(like) > 1 {
+		return []byte(s.unified(s.Doc)), nil
 	}
 	return s.Doc.Bytes(), nil
 }

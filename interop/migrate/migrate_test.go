@@ -273,8 +273,8 @@ func TestExport(t *testing.T) {
 	if err != nil || string(whole) != want {
 		t.Errorf("%s, %v", whole, err)
 	}
-	edited, err := Export(&plain, q, plan, &interop.File{Name: "run.txt",
-		Data: []byte("# plain, of ours\ntp = 2  # as always\nlog = yes\nrecompute = none\n")}, interop.Options{})
+	edited, err := Export(&plain, q, plan, []interop.File{{Name: "run.txt",
+		Data: []byte("# plain, of ours\ntp = 2  # as always\nlog = yes\nrecompute = none\n")}}, interop.Options{})
 	want = "# plain, of ours\ntp = 4  # as always\nlog = yes\nrecompute = none\npp = 1\nsp = true\nzero = 1\n" +
 		"micro_batch = 4\n"
 	if err != nil || string(edited) != want {
@@ -293,7 +293,7 @@ func TestEditsOfAccelerate(t *testing.T) {
 	}
 	like := interop.File{Name: "a.yaml", Data: []byte("distributed_type: FSDP\nnum_machines: 1\nnum_processes: 8\n" +
 		"fsdp_config:\n  fsdp_version: 2\n")}
-	edited, err := Export(f, q, plan, &like, interop.Options{})
+	edited, err := Export(f, q, plan, []interop.File{like}, interop.Options{})
 	if err != nil || strings.Contains(string(edited), "ACCELERATE") {
 		t.Errorf("%s, %v", edited, err)
 	}
@@ -305,13 +305,13 @@ func TestEditsOfAccelerate(t *testing.T) {
 	like.Data = []byte("distributed_type: DEEPSPEED\nnum_processes: 8\n")
 	const want = "a.yaml: the file trains with engine deepspeed, and the job names no engine; type --engine " +
 		"deepspeed to keep it, or --engine fsdp to change the file to that engine [CannotExport]"
-	if err := CheckLike(f, like, interop.Options{}); err == nil || err.Error() != want {
+	if err := CheckLike(f, []interop.File{like}, interop.Options{}); err == nil || err.Error() != want {
 		t.Errorf("%v", err)
 	}
-	if _, err := Export(f, question(t), plan, &like, interop.Options{}); err == nil || err.Error() != want {
+	if _, err := Export(f, question(t), plan, []interop.File{like}, interop.Options{}); err == nil || err.Error() != want {
 		t.Errorf("%v", err)
 	}
-	if edited, err := Export(f, q, plan, &like, interop.Options{}); err != nil ||
+	if edited, err := Export(f, q, plan, []interop.File{like}, interop.Options{}); err != nil ||
 		!strings.HasPrefix(string(edited), "distributed_type: FSDP\n") {
 		t.Errorf("%s, %v", edited, err)
 	}

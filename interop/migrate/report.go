@@ -143,7 +143,10 @@ func target(q *planner.Question, plan ir.Plan) *interop.Target {
 
 // valuesOf returns the keys of the format that say a plan.
 func (s *Source) valuesOf(q *planner.Question, plan ir.Plan) []interop.Value {
-	if s.Format.Values == nil {
+	switch {
+	case s.Import.Values != nil:
+		return s.Import.Values(target(q, plan))
+	case s.Format.Values == nil:
 		return nil
 	}
 	return s.Format.Values(target(q, plan))
@@ -169,8 +172,7 @@ func (s *Source) diffOf(q *planner.Question, from, to ir.Plan) (text, note strin
 			return "", err.Error()
 		}
 	}
-	main := s.mainFile()
-	return unified(main.Name, main.Data, fresh.Doc.Bytes()), ""
+	return s.unified(fresh.Doc), ""
 }
 
 // expressedBy returns the condition that a format can express a plan of a question; nil if it can express all.
@@ -210,10 +212,17 @@ func (s *Source) refusal(q *planner.Question, from, to ir.Plan) error {
 	return err
 }
 
-// mainFile returns the file that is edited.
-func (s *Source) mainFile() interop.File {
-	i := slices.IndexFunc(s.files, func(f interop.File) bool { return f.Name == s.Main() })
-	return s.files[max(0, i)]
+// unified returns the changes of all files that a document edits, as one patch.
+func (s *Source) unified(doc interop.Document) (patch string) {
+	parts, ok := doc.(interop.Parts)
+	if !ok {
+		parts = interop.Parts{{Name: s.Main(), Doc: doc}}
+	}
+	for _, part := range parts {
+		i := slices.IndexFunc(s.files, func(f interop.File) bool { return f.Name == part.Name })
+		patch += unified(part.Name, s.files[max(0, i)].Data, part.Doc.Bytes())
+	}
+	return patch
 }
 
 // changed returns the values of a plan that another plan does not have, and removes the keys that it alone has.
