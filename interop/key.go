@@ -1,6 +1,10 @@
 package interop
 
-import "github.com/planc-dev/planc/ir"
+import (
+	"strings"
+
+	"github.com/planc-dev/planc/ir"
+)
 
 // Use is what import does with a key of a file.
 type Use string
@@ -31,15 +35,19 @@ const (
 	SavedActivations = "saved activations"
 )
 
+// offloads begins the note of a key that moves state off the device.
+const offloads = "offload: keeps "
+
 // OffloadNote is the note of a key that moves state off the device, which planc does not price. device is cpu or nvme.
 func OffloadNote(what, device string) string {
-	place := "the host's memory"
 	if device == "nvme" {
-		place = "NVMe"
+		return offloads + what + " in NVMe"
 	}
-	return "keeps " + what + " in " + place + ": less memory on the device and time for transfers; planc prices the " +
-		"plan without offload"
+	return offloads + what + " in the host's memory"
 }
+
+// Offloads reports whether a key moves state off the device, which planc does not price.
+func (k *Key) Offloads() bool { return k.Use == Unsupported && strings.HasPrefix(k.Note, offloads) }
 
 // Key is a key of a file, or of its environment, and what import did with it.
 type Key struct {

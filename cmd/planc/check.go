@@ -146,6 +146,16 @@ func lowerFirst(sentence string) string {
 	return strings.ToLower(sentence[:1]) + strings.TrimSuffix(sentence[1:], ".")
 }
 
+// editDocument is what planc check --json --edit prints.
+type editDocument struct {
+	Schema int      `json:"schema"`
+	Planc  string   `json:"planc"`
+	Format string   `json:"format"`
+	Files  []string `json:"files"`
+	Edit   string   `json:"edit"` // a number, or best
+	Diff   string   `json:"diff"` // unified; "" if the file has the best plan already
+}
+
 // printEdit prints the diff of one edit.
 func printEdit(a *app, r *migrate.Report, number string) error {
 	text, note := r.Diff, r.DiffNote
@@ -167,6 +177,8 @@ func printEdit(a *app, r *migrate.Report, number string) error {
 	case r.Best == nil && text == "":
 		return inputErrorf(migrate.CannotExport, "", "%s cannot be edited: there is no best plan, because %s", file,
 			checkscreen.NoBest(r))
+	case a.json:
+		return a.PrintJSON(editDocument{1, version, r.Format, r.Files, number, text})
 	case text == "":
 		a.Notef("%s has the best plan already", file)
 		return nil

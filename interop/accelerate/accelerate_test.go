@@ -246,8 +246,7 @@ func TestNotesOfKeys(t *testing.T) {
 	im := mustLoad(t, "distributed_type: DEEPSPEED\nnum_processes: 8\nuse_cpu: false\ndeepspeed_config:\n"+
 		"  zero_stage: 3\n  offload_param_device: nvme\n")
 	want := map[string]string{"use_cpu": "no effect on the plan: the default",
-		"deepspeed_config.offload_param_device": "not supported by planc: keeps the parameters in NVMe: less memory " +
-			"on the device and time for transfers; planc prices the plan without offload"}
+		"deepspeed_config.offload_param_device": "not supported by planc: offload: keeps the parameters in NVMe"}
 	for _, k := range im.Keys {
 		if text := string(k.Use) + ": " + k.Note; want[k.Name] != "" && want[k.Name] != text {
 			t.Errorf("%s: %s, want %s", k.Name, text, want[k.Name])

@@ -70,6 +70,8 @@ func (r *reader) accountOther(path string, f *tree.Field) {
 	row, ok := Keys.Find(path)
 	group, name, _ := strings.Cut(path, ".")
 	switch {
+	case ok && row.Use == interop.Unsupported && f.Value.Flow() == row.Default:
+		r.account(path, f, interop.NoEffect, "the default")
 	case ok:
 		r.account(path, f, row.Use, row.Note)
 	case f.Value.Kind == strict.Null && name == "":

@@ -64,6 +64,7 @@ func (r *reader) read() {
 	}
 	r.readPrecision()
 	r.readRecipe()
+	r.accountOffload()
 	r.ClearDefaults()
 	r.Finish(r.unknown)
 }
@@ -156,12 +157,19 @@ func (r *reader) readStrategy() {
 	case deepspeed:
 		r.Import.Engine = "deepspeed"
 	}
-	if r.strategy.offload != "" {
-		r.Account(strategyKey, interop.Unsupported, "keeps "+r.strategy.offload+" off the device, which planc does "+
-			"not price "+
-			"for Lightning; it prices the same strategy without offload")
-	}
 	r.Import.DefaultField("train.engine", r.Import.Engine, "strategy "+r.strategy.name)
+}
+
+// accountOffload accounts for what the strategy moves off the device.
+func (r *reader) accountOffload() {
+	if r.strategy == nil || r.strategy.offload == "" {
+		return
+	}
+	device := "cpu"
+	if strings.HasSuffix(r.strategy.name, "nvme") {
+		device = "nvme"
+	}
+	r.Account(r.strategySource(), interop.Unsupported, interop.OffloadNote(r.strategy.offload, device))
 }
 
 // strategySource is the key that says the strategy.

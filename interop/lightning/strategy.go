@@ -2,6 +2,8 @@ package lightning
 
 import (
 	"strings"
+
+	"github.com/planc-dev/planc/interop"
 )
 
 // strategy is one of Lightning's strategies, by the name under which Trainer(strategy=NAME) finds it.
@@ -38,16 +40,14 @@ var strategies = []strategy{
 	{"ddp_fork", strategiesPackage + "DDPStrategy", ddp, 0, ""},
 	{"ddp_notebook", strategiesPackage + "DDPStrategy", ddp, 0, ""},
 	{"fsdp", strategiesPackage + "FSDPStrategy", fsdp, 3, ""},
-	{"fsdp_cpu_offload", strategiesPackage + "FSDPStrategy", fsdp, 3, "parameters"},
+	{"fsdp_cpu_offload", strategiesPackage + "FSDPStrategy", fsdp, 3, interop.AllState},
 	{"deepspeed", strategiesPackage + "DeepSpeedStrategy", deepspeed, 2, ""},
 	{"deepspeed_stage_1", strategiesPackage + "DeepSpeedStrategy", deepspeed, 1, ""},
 	{"deepspeed_stage_2", strategiesPackage + "DeepSpeedStrategy", deepspeed, 2, ""},
-	{"deepspeed_stage_2_offload", strategiesPackage + "DeepSpeedStrategy", deepspeed, 2, "optimizer state"},
+	{"deepspeed_stage_2_offload", strategiesPackage + "DeepSpeedStrategy", deepspeed, 2, interop.OptimizerState},
 	{"deepspeed_stage_3", strategiesPackage + "DeepSpeedStrategy", deepspeed, 3, ""},
-	{"deepspeed_stage_3_offload", strategiesPackage + "DeepSpeedStrategy", deepspeed, 3,
-		"parameters and optimizer state"},
-	{"deepspeed_stage_3_offload_nvme", strategiesPackage + "DeepSpeedStrategy", deepspeed, 3,
-		"parameters and optimizer state"},
+	{"deepspeed_stage_3_offload", strategiesPackage + "DeepSpeedStrategy", deepspeed, 3, interop.AllState},
+	{"deepspeed_stage_3_offload_nvme", strategiesPackage + "DeepSpeedStrategy", deepspeed, 3, interop.AllState},
 	{"single_device", strategiesPackage + "SingleDeviceStrategy", single, 0, ""},
 	{"model_parallel", strategiesPackage + "ModelParallelStrategy", modelParallel, 3, ""},
 	{"xla", strategiesPackage + "XLAStrategy", unpriced, 0, ""},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/rogpeppe/go-internal/diff"
 
@@ -27,6 +28,8 @@ type Report struct {
 	// DiffNote says why there is no diff for the best plan; "" if there is one.
 	DiffNote string `json:"diff_note"`
 	Env      []Env  `json:"env"` // variables that belong to the best plan
+	// Offload says that the file moves state off the device, which is not priced; "" if it does not.
+	Offload string `json:"offload"`
 
 	Source *Source `json:"-"`
 }
@@ -62,6 +65,10 @@ func NewReport(s *Source, q *planner.Question) (*Report, error) {
 	check.Diags = s.Translate(check.Diags, s.jobPath())
 	r := &Report{Check: check, Format: s.Format.Name, Title: s.Format.Title, Sure: confidenceWords[s.Sure],
 		Files: s.Files, Keys: s.Keys, Uses: s.Counts(), Notes: s.noteTexts(), Edits: []Edit{}, Env: []Env{}, Source: s}
+	r.Offload = s.offload()
+	if r.Offload != "" {
+		r.Message += " " + r.Offload
+	}
 	from := check.From()
 	for i, e := range check.Edits {
 		r.Edits = append(r.Edits, Edit{Edit: e})
@@ -83,6 +90,21 @@ func (s *Source) noteTexts() []string {
 		out = append(out, n.String())
 	}
 	return out
+}
+
+// offload says which keys of the files move state off the device; "" if none does.
+func (s *Source) offload() string {
+	var words []string
+	for _, k := range s.Keys {
+		if k.Offloads() {
+			words = append(words, strings.TrimSpace(k.Name+" "+k.Value))
+		}
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return "The file offloads state (" + strings.Join(words, ", ") + "), which planc does not price yet: step time and " +
+		"memory are without offload."
 }
 
 // EditDiff returns the diff of an edit, or why there is none. It makes the diff if the report of a large file left it

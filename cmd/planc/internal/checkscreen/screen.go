@@ -58,7 +58,8 @@ func title(r *migrate.Report) string {
 func plans(r *migrate.Report) string {
 	var b strings.Builder
 	if r.Yours != nil {
-		b.WriteString(plan("YOURS", r.Yours, r.Question.HasMeasuredMemory()))
+		b.WriteString(plan("YOURS", r.Yours, r.Chosen, r.Question.HasMeasuredMemory()))
+		b.WriteString(chosenLine(r))
 	} else {
 		b.WriteString(layout.Flow("YOURS", labelWidth, " · ", strings.Split(r.From().String(), " · ")))
 		for i, rule := range r.Rules {
@@ -71,7 +72,7 @@ func plans(r *migrate.Report) string {
 	case r.Yours != nil && r.Best.Plan == r.Yours.Plan:
 		b.WriteString(layout.Prose("BEST", labelWidth, "the same plan"))
 	default:
-		b.WriteString(plan("BEST", r.Best, r.Question.HasMeasuredMemory()))
+		b.WriteString(plan("BEST", r.Best, nil, r.Question.HasMeasuredMemory()))
 	}
 	if words := r.WhyWords(); words != "" && words != planner.SameTime && r.Best.Plan != r.Yours.Plan {
 		b.WriteString(layout.Prose("why", labelWidth, "yours has "+words))
@@ -82,9 +83,39 @@ func plans(r *migrate.Report) string {
 // labelWidth is the width of the labels on the left.
 const labelWidth = 9
 
-// plan shows a plan with its step and its memory. isMeasured says that memory of such plans was measured, so that the
+// chosenMark marks terms of a plan whose values planc chose.
+const chosenMark = "*"
+
+// termKeys are the keys that a term of a plan says, by the first word of the term.
+var termKeys = map[string][]string{"micro_batch": {"micro_batch"}, "recompute": {"recompute", "recompute_layers"},
+	"zero": {"zero", "zero_group"}, "pp": {"pp", "vpp"}, "cp": {"cp", "cp_kind"}, "gpipe": {"schedule"},
+	"zb-h1": {"schedule"}, "zb-v": {"schedule"}}
+
+// markChosen returns the terms of a plan, those with a mark whose values planc chose.
+func markChosen(terms, chosen []string) (out []string) {
+	for _, term := range terms {
+		word, _, _ := strings.Cut(term, " ")
+		keys := append([]string{word}, termKeys[word]...)
+		if slices.ContainsFunc(keys, func(key string) bool { return slices.Contains(chosen, key) }) {
+			term += chosenMark
+		}
+		out = append(out, term)
+	}
+	return out
+}
+
+// chosenLine explains the mark: which keys of the plan the file does not say.
+func chosenLine(r *migrate.Report) string {
+	if len(r.Chosen) == 0 {
+		return ""
+	}
+	return layout.Prose("", labelWidth, chosenMark+" chosen by planc, because the file does not say it: "+
+		strings.Join(r.Chosen, ", "))
+}
+
+// plan shows a plan with its step and its memory. Terms with chosen keys are marked. isMeasured says that memory of such plans was measured, so that the
 // probability to fit has a basis.
-func plan(label string, p *planner.CheckedPlan, isMeasured bool) string {
+func plan(label string, p *planner.CheckedPlan, chosen []string, isMeasured bool) string {
 	m := p.Predict.MemoryBytes
 	words := []string{quantity.Seconds(float64(p.Predict.StepS)) + " a step"}
 	if p.Predict.MFU > 0 {
@@ -98,8 +129,8 @@ func plan(label string, p *planner.CheckedPlan, isMeasured bool) string {
 	} else {
 		memory += ", fits"
 	}
-	return layout.Flow(label, labelWidth, " · ", strings.Split(p.Plan.Plan.String(), " · ")) +
-		layout.Flow("", labelWidth, " · ", append(words, memory))
+	terms := markChosen(strings.Split(p.Plan.Plan.String(), " · "), chosen)
+	return layout.Flow(label, labelWidth, " · ", terms) + layout.Flow("", labelWidth, " · ", append(words, memory))
 }
 
 // NoBest says why there is no best plan: none fits, or none is legal.

@@ -70,3 +70,19 @@ func TestPlanWords(t *testing.T) {
 		t.Errorf("%q has %d words", got, len(strings.Fields(got)))
 	}
 }
+
+// Terms of a plan whose values planc chose have a mark, and one line names their keys.
+func TestChosenTermsAreMarked(t *testing.T) {
+	r := &migrate.Report{Check: &planner.Check{Chosen: []string{"dp", "micro_batch"}}}
+	got := strings.Join(markChosen([]string{"dp 4", "tp 2", "zero 3", "micro_batch 1×16"}, r.Chosen), " · ")
+	if want := "dp 4* · tp 2 · zero 3 · micro_batch 1×16*"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	const want = "         * chosen by planc, because the file does not say it: dp, micro_batch\n"
+	if got := chosenLine(r); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := chosenLine(&migrate.Report{Check: &planner.Check{}}); got != "" {
+		t.Errorf("%q", got)
+	}
+}
