@@ -19,21 +19,19 @@ import (
 // it fit, how far is it from the best, and which changes help? [NewCheck] makes it. It is what `planc check --json`
 // prints about the plan (docs/output.md).
 type Check struct {
-	Schema  int            `json:"schema"`
-	Planc   string         `json:"planc"` // version of the program that made it
-	Model   ModelSummary   `json:"model"`
-	Cluster ClusterSummary `json:"cluster"`
-	Engine  string         `json:"engine"`
-	Verdict CheckVerdict   `json:"verdict"`
-	Message string         `json:"message"` // the verdict in one sentence
-	Rules   []BrokenRule   `json:"rules"`   // that an illegal plan breaks
-	Yours   *CheckedPlan   `json:"yours"`   // null if it is illegal
-	// Chosen are the keys of Yours that the pins leave open, so that the search chose their values.
-	Chosen   []string     `json:"chosen"`
-	Best     *CheckedPlan `json:"best"`      // the fastest that engine and file allow; null if none fits
-	SlowerBy *float64     `json:"slower_by"` // yours, as a fraction of the best plan's step; null without either
-	Over     *OverMemory  `json:"no_fit"`    // null if it fits
-	Why      []PartChange `json:"why"`       // parts of the step, the largest difference first
+	Schema   int            `json:"schema"`
+	Planc    string         `json:"planc"` // version of the program that made it
+	Model    ModelSummary   `json:"model"`
+	Cluster  ClusterSummary `json:"cluster"`
+	Engine   string         `json:"engine"`
+	Verdict  CheckVerdict   `json:"verdict"`
+	Message  string         `json:"message"`   // the verdict in one sentence
+	Rules    []BrokenRule   `json:"rules"`     // that an illegal plan breaks
+	Yours    *CheckedPlan   `json:"yours"`     // null if it is illegal
+	Best     *CheckedPlan   `json:"best"`      // the fastest that engine and file allow; null if none fits
+	SlowerBy *float64       `json:"slower_by"` // yours, as a fraction of the best plan's step; null without either
+	Over     *OverMemory    `json:"no_fit"`    // null if it fits
+	Why      []PartChange   `json:"why"`       // parts of the step, the largest difference first
 	// Edits change one key of the plan each, or two if one alone is impossible. Those that fit come first, the fastest
 	// first.
 	Edits   []Edit        `json:"edits"`
@@ -74,6 +72,8 @@ type CheckedPlan struct {
 	Fits    bool              `json:"fits"`
 	Stage   int               `json:"stage"` // the one that uses the most memory
 	Predict costmodel.Predict `json:"predict"`
+	// Chosen are the keys of the checked plan that the pins leave open, so that the search chose their values.
+	Chosen []string `json:"chosen,omitempty"`
 }
 
 func newCheckedPlan(p search.Priced) *CheckedPlan {
@@ -120,7 +120,7 @@ func NewCheckOf(q *Question, expresses func(*ir.Plan) bool) (*Check, error) {
 	k := &checker{question: q, pinned: p, free: *p}
 	k.free.Pins = search.Pins{}
 	c := &Check{Schema: 1, Model: modelSummary(q), Cluster: clusterSummary(q.Hardware), Engine: q.Train.Engine,
-		Rules: []BrokenRule{}, Chosen: []string{}, Why: []PartChange{}, Edits: []Edit{}, Changes: []CheckChange{},
+		Rules: []BrokenRule{}, Why: []PartChange{}, Edits: []Edit{}, Changes: []CheckChange{},
 		Assumed: []Assumption{}, Question: q}
 	if err := k.findYours(c); err != nil {
 		return nil, err
@@ -195,7 +195,7 @@ func (k *checker) findYours(c *Check) error {
 		c.Verdict = CheckFine
 	}
 	k.yours, c.Yours = &yours, newCheckedPlan(yours)
-	c.Chosen = chosenKeys(k.pinned.Pins, &yours.Plan, k.question.Config.Experts > 0)
+	c.Yours.Chosen = chosenKeys(k.pinned.Pins, &yours.Plan, k.question.Config.Experts > 0)
 	return nil
 }
 

@@ -11,7 +11,8 @@ import (
 )
 
 // Export returns the file of a format for a plan of a question: a whole file, or the user's own file with what the plan
-// changes. Several files of the user's that belong together give a patch of them. A plan that the format or its engine cannot express is refused with the best plan that both can.
+// changes. Several files of the user's that belong together give a patch of them. A plan that the format or its engine
+// cannot express is refused with the best plan that both can.
 func Export(f *interop.Format, q *planner.Question, plan ir.Plan, like []interop.File,
 	o interop.Options) ([]byte, error) {
 	if f.Write == nil {

@@ -308,7 +308,8 @@ func TestEditsOfAccelerate(t *testing.T) {
 	if err := CheckLike(f, []interop.File{like}, interop.Options{}); err == nil || err.Error() != want {
 		t.Errorf("%v", err)
 	}
-	if _, err := Export(f, question(t), plan, []interop.File{like}, interop.Options{}); err == nil || err.Error() != want {
+	_, err = Export(f, question(t), plan, []interop.File{like}, interop.Options{})
+	if err == nil || err.Error() != want {
 		t.Errorf("%v", err)
 	}
 	if edited, err := Export(f, q, plan, []interop.File{like}, interop.Options{}); err != nil ||

@@ -36,9 +36,9 @@ func TestOffloadIsSaidInOneWording(t *testing.T) {
 		{"megatron", "run.sh", megatron + "--cpu-offloading-num-layers 1\n", "--cpu-offloading-num-layers 1"},
 		{"swift", "run.sh", "megatron sft --micro_batch_size 1 --global_batch_size 8 --optimizer_cpu_offload true\n",
 			"--optimizer_cpu_offload true"},
-		{"bridge", "run_config.yaml", bridge+"  optimizer_cpu_offload: true\n",
+		{"bridge", "run_config.yaml", bridge + "  optimizer_cpu_offload: true\n",
 			"optimizer.optimizer_cpu_offload"},
-		{"bridge", "run_config.yaml", bridge+"  optimizer_cpu_offload: false\n", ""},
+		{"bridge", "run_config.yaml", bridge + "  optimizer_cpu_offload: false\n", ""},
 	} {
 		s, err := Read([]interop.File{{Name: c.name, Data: []byte(c.text)}}, c.format, interop.Options{Devices: 8})
 		if err != nil {
@@ -47,8 +47,8 @@ func TestOffloadIsSaidInOneWording(t *testing.T) {
 		}
 		want := ""
 		if c.keys != "" {
-			want = "The file offloads state (" + c.keys + "), which planc does not price yet: step time and memory are " +
-				"without offload."
+			want = "The file offloads state (" + c.keys + "), which planc does not price yet: step time and memory " +
+				"are without offload."
 		}
 		if got := s.offload(); got != want {
 			t.Errorf("%s: %q, want %q", c.format, got, want)

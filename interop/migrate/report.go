@@ -103,8 +103,8 @@ func (s *Source) offload() string {
 	if len(words) == 0 {
 		return ""
 	}
-	return "The file offloads state (" + strings.Join(words, ", ") + "), which planc does not price yet: step time and " +
-		"memory are without offload."
+	return "The file offloads state (" + strings.Join(words, ", ") + "), which planc does not price yet: step time " +
+		"and memory are without offload."
 }
 
 // EditDiff returns the diff of an edit, or why there is none. It makes the diff if the report of a large file left it

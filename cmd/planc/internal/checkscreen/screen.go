@@ -58,7 +58,7 @@ func title(r *migrate.Report) string {
 func plans(r *migrate.Report) string {
 	var b strings.Builder
 	if r.Yours != nil {
-		b.WriteString(plan("YOURS", r.Yours, r.Chosen, r.Question.HasMeasuredMemory()))
+		b.WriteString(plan("YOURS", r.Yours, r.Yours.Chosen, r.Question.HasMeasuredMemory()))
 		b.WriteString(chosenLine(r))
 	} else {
 		b.WriteString(layout.Flow("YOURS", labelWidth, " · ", strings.Split(r.From().String(), " · ")))
@@ -106,15 +106,15 @@ func markChosen(terms, chosen []string) (out []string) {
 
 // chosenLine explains the mark: which keys of the plan the file does not say.
 func chosenLine(r *migrate.Report) string {
-	if len(r.Chosen) == 0 {
+	if len(r.Yours.Chosen) == 0 {
 		return ""
 	}
 	return layout.Prose("", labelWidth, chosenMark+" chosen by planc, because the file does not say it: "+
-		strings.Join(r.Chosen, ", "))
+		strings.Join(r.Yours.Chosen, ", "))
 }
 
-// plan shows a plan with its step and its memory. Terms with chosen keys are marked. isMeasured says that memory of such plans was measured, so that the
-// probability to fit has a basis.
+// plan shows a plan with its step and its memory. Terms with chosen keys are marked. isMeasured says that memory of
+// such plans was measured, so that the probability to fit has a basis.
 func plan(label string, p *planner.CheckedPlan, chosen []string, isMeasured bool) string {
 	m := p.Predict.MemoryBytes
 	words := []string{quantity.Seconds(float64(p.Predict.StepS)) + " a step"}

@@ -73,8 +73,8 @@ func TestPlanWords(t *testing.T) {
 
 // Terms of a plan whose values planc chose have a mark, and one line names their keys.
 func TestChosenTermsAreMarked(t *testing.T) {
-	r := &migrate.Report{Check: &planner.Check{Chosen: []string{"dp", "micro_batch"}}}
-	got := strings.Join(markChosen([]string{"dp 4", "tp 2", "zero 3", "micro_batch 1×16"}, r.Chosen), " · ")
+	r := &migrate.Report{Check: &planner.Check{Yours: &planner.CheckedPlan{Chosen: []string{"dp", "micro_batch"}}}}
+	got := strings.Join(markChosen([]string{"dp 4", "tp 2", "zero 3", "micro_batch 1×16"}, r.Yours.Chosen), " · ")
 	if want := "dp 4* · tp 2 · zero 3 · micro_batch 1×16*"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -82,7 +82,7 @@ func TestChosenTermsAreMarked(t *testing.T) {
 	if got := chosenLine(r); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got := chosenLine(&migrate.Report{Check: &planner.Check{}}); got != "" {
+	if got := chosenLine(&migrate.Report{Check: &planner.Check{Yours: &planner.CheckedPlan{}}}); got != "" {
 		t.Errorf("%q", got)
 	}
 }
