@@ -56,6 +56,8 @@ type Format struct {
 	// Write returns a whole file for the target. Errors are ir.Diags: the target has something that the format cannot
 	// express.
 	Write func(t *Target) ([]byte, error)
+	// HasVariables says that Import reads Options.Define.
+	HasVariables bool
 	// Ext is the extension of a written file, with its dot: ".sh".
 	Ext string
 }

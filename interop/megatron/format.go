@@ -19,6 +19,8 @@ var Format = interop.Format{
 	Refusals:  refusals,
 	Write:     Write,
 	Ext:       ".sh",
+
+	HasVariables: true,
 }
 
 // certain are options that no other trainer has.

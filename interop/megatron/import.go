@@ -62,6 +62,22 @@ func (im *importer) takeModel(files []interop.File) {
 	}
 }
 
+// noteScript notes what in the script's evaluation the user should know.
+func (im *importer) noteScript(o interop.Options) {
+	unread := map[string]string{}
+	if im.script != nil {
+		unread = shell.Unread(im.script, o.Define)
+		for i := range im.script.Empty {
+			u := &im.script.Empty[i]
+			im.out.AddNote(im.script.At(u.At.Start), "$%s has no value, and this condition takes it as empty: type "+
+				"--define %[1]s=VALUE if it has one", u.Name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(unread)) {
+		im.out.AddNote(ir.Pos{}, "--define %s=%s has no effect: %s", name, o.Define[name], unread[name])
+	}
+}
+
 // importAs makes the import.
 func (src *source) importAs(d *dialect, files []interop.File, o interop.Options) (*interop.Import, error) {
 	im := &importer{source: src, s: src.settings, dialect: d, fields: map[string][]interop.Field{},
@@ -73,6 +89,11 @@ func (src *source) importAs(d *dialect, files []interop.File, o interop.Options)
 	im.out.Files = []string{files[0].Name}
 	im.out.Notes = slices.Clone(src.notes)
 	im.takeModel(files[1:])
+	im.noteScript(o)
+	if len(src.settings.arguments) == 0 && src.diags == nil && src.script != nil && src.script.Exit != nil {
+		pos, msg := src.script.Exit.Explain(src.script)
+		src.diags.Addf(pos, Undefined, "no option of Megatron-LM found: %s", msg)
+	}
 	if len(src.settings.arguments) == 0 && src.diags == nil {
 		src.diags.Addf(ir.Pos{File: files[0].Name}, BadOption, "no option of Megatron-LM found: give a script that "+
 			"starts it, its command line, or the list of arguments in its log")

@@ -3,6 +3,7 @@ package migrate
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -68,6 +69,11 @@ func Read(files []interop.File, name string, o interop.Options) (*Source, error)
 	s.Import, err = s.Format.Import(files, o)
 	if err != nil {
 		return nil, err
+	}
+	if !s.Format.HasVariables {
+		for _, name := range slices.Sorted(maps.Keys(o.Define)) {
+			s.AddNote(ir.Pos{}, "--define %s=%s has no effect: %s is no script", name, o.Define[name], s.Main())
+		}
 	}
 	if s.Engine != "" {
 		s.DefaultField("train.engine", s.Engine, s.Format.Title)

@@ -42,7 +42,7 @@ type calculator struct {
 // fail makes the result unknown.
 func (c *calculator) fail(why string) int64 {
 	if c.why == nil {
-		c.why = &Unknown{Name: c.e.lineName(c.base), At: c.whole, Why: why}
+		c.why = &Unknown{Name: c.e.script.lineName(c.base), At: c.whole, Why: why}
 	}
 	c.pos = len(c.text)
 	return 0

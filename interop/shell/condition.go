@@ -1,6 +1,9 @@
 package shell
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Conditions: [ ... ], [[ ... ]], (( ... )).
 
@@ -10,7 +13,7 @@ func (e *evaluator) testWords(list []word, at Span) status {
 	for i := range list {
 		words = append(words, Word{e.text(&list[i])})
 	}
-	return e.test(words, at)
+	return e.test(words, at, true)
 }
 
 // arithmeticStatus evaluates (( ... )).
@@ -19,9 +22,10 @@ func (e *evaluator) arithmeticStatus(n *arithmetic) status {
 	return status{ok: text != "0", why: why}
 }
 
-// test evaluates the words of a test. Operators bind as in bash: ! before && before ||.
-func (e *evaluator) test(words []Word, at Span) status {
-	t := &testReader{e: e, words: words, at: at}
+// test evaluates the words of a test. Operators bind as in bash: ! before && before ||. hasPatterns says that = and !=
+// compare with a pattern, as in [[ ]].
+func (e *evaluator) test(words []Word, at Span, hasPatterns bool) status {
+	t := &testReader{e: e, words: words, at: at, hasPatterns: hasPatterns}
 	return t.either()
 }
 
@@ -32,6 +36,8 @@ type testReader struct {
 	at    Span
 	next  int
 	depth int
+
+	hasPatterns bool
 }
 
 // peek returns the next word's text; "" at the end.
@@ -119,17 +125,18 @@ func (t *testReader) unary(op string, w *Word) status {
 		if why != nil && why.Why != noValue { // a variable that nothing has assigned is empty
 			return status{why: why}
 		}
+		takeEmpty(t.e.script, why)
 		return status{ok: isEmpty == (op == "-z")}
 	case "-v":
 		v := t.e.vars[w.Text()]
-		_, defined := t.e.define[w.Text()]
+		_, defined := t.e.defined(w.Text())
 		return status{ok: v != nil || defined}
 	case "-e", "-f", "-r", "-s":
 		if t.e.isGiven(w) {
 			return success
 		}
 	}
-	return status{why: &Unknown{Name: t.e.lineName(t.at.Start), At: t.at, Values: "true or false",
+	return status{why: &Unknown{Name: t.e.script.lineName(t.at.Start), At: t.at, Values: "true or false",
 		Why: "is a test of files, which planc does not look at"}}
 }
 
@@ -154,28 +161,45 @@ func (t *testReader) compare(left *Word, op string, right *Word) status {
 		if why != nil && !isEmptyTest {
 			return status{why: why}
 		}
+		takeEmpty(t.e.script, why)
 	}
 	a, b := left.Text(), right.Text()
 	switch op {
 	case "=", "==":
-		return status{ok: glob(b, a)}
+		return status{ok: t.matches(right, a)}
 	case "!=":
-		return status{ok: !glob(b, a)}
+		return status{ok: !t.matches(right, a)}
 	case "<":
 		return status{ok: a < b}
 	case ">":
 		return status{ok: a > b}
 	case "=~":
-		return status{why: &Unknown{Name: t.e.lineName(t.at.Start), At: t.at, Values: "true or false",
+		return status{why: &Unknown{Name: t.e.script.lineName(t.at.Start), At: t.at, Values: "true or false",
 			Why: "compares with a regular expression, which planc does not evaluate"}}
 	}
 	x, okX := decimal(strings.TrimSpace(a))
 	y, okY := decimal(strings.TrimSpace(b))
 	if !okX || !okY {
-		return status{why: &Unknown{Name: t.e.lineName(t.at.Start), At: t.at, Values: "true or false",
+		return status{why: &Unknown{Name: t.e.script.lineName(t.at.Start), At: t.at, Values: "true or false",
 			Why: "compares numbers that are none"}}
 	}
 	return status{ok: compareNumbers(x, op, y)}
+}
+
+// matches reports whether a text is that of a word, or matches it as a pattern.
+func (t *testReader) matches(w *Word, text string) bool {
+	if t.hasPatterns {
+		return glob(w.pattern(), text)
+	}
+	return w.Text() == text
+}
+
+// takeEmpty records a variable without a value that a condition takes as empty. why is nil if the value is known.
+func takeEmpty(s *Script, why *Unknown) {
+	if why == nil || slices.ContainsFunc(s.Empty, func(u Unknown) bool { return u.Name == why.Name }) {
+		return
+	}
+	s.Empty = append(s.Empty, *why)
 }
 
 // compareNumbers evaluates -eq and so on.

@@ -46,7 +46,8 @@ func (s *Script) place(w *Word, deep bool) (p place, ok bool) {
 	for i := range w.Pieces {
 		chain[i] = w.Pieces[i].via
 	}
-	for deep && s.canEnter(chain) {
+	isDefined := !w.hasSource() // the innermost variable has a definition by the user: only its use can be changed
+	for deep && s.canEnter(chain) && !(isDefined && chain[0].inner == nil) {
 		p.frames = append(p.frames, chain[0].span)
 		for i := range chain {
 			chain[i] = chain[i].inner
@@ -75,7 +76,7 @@ func (w *Word) hasSource() bool {
 // Replace returns the edit that gives a word another text. If deep, the text may be that of a variable. ok is false if
 // the word does not stand in the script.
 func (s *Script) Replace(w *Word, text string, deep bool) (Edit, bool) {
-	p, ok := s.place(w, deep && w.hasSource())
+	p, ok := s.place(w, deep)
 	if !ok {
 		return Edit{}, false
 	}
@@ -102,7 +103,7 @@ type argument struct {
 
 // argument returns where an option and its values stand: in the innermost frame that has the option.
 func (s *Script) argument(words []Word) (a argument, ok bool) {
-	p, ok := s.place(&words[0], words[0].hasSource())
+	p, ok := s.place(&words[0], true)
 	if !ok {
 		return a, false
 	}

@@ -16,10 +16,11 @@ func Eval(file string, source []byte, define map[string]string) *Script {
 // EvalWith evaluates a script. open returns the files that it sources; if it is nil, none are given.
 func EvalWith(file string, source []byte, define map[string]string, open Open) *Script {
 	s := newScript(file, source)
-	e := &evaluator{expander: &expander{script: s, define: define, vars: map[string]*value{}, budget: maxPieces},
+	e := &evaluator{expander: &expander{script: s, define: define, vars: map[string]*value{}, budget: maxPieces,
+		read: map[string]bool{}},
 		functions: map[string]*function{}, open: open, parsed: map[string][]node{}}
 	e.run(parse(s, 0))
-	s.vars = e.vars
+	s.vars, s.read = e.vars, e.read
 	for name, v := range e.vars {
 		if v.exported && !v.isArray && len(v.elems) == 1 {
 			s.Exported[name] = Word{v.elems[0]}
@@ -38,16 +39,21 @@ type expander struct {
 	vars       map[string]*value
 	positional [][]Piece // of a function or after set --; nil: the script's own, which define has
 	budget     int
-	stopped    bool // by exit, or because the budget is spent
+	stopped    bool            // because the budget is spent
+	read       map[string]bool // definitions that the script reads
+	locals     locals          // of the functions that run
 }
 
 // evaluator evaluates commands.
 type evaluator struct {
 	*expander
 	functions map[string]*function
-	depth     int      // of function calls
-	returned  bool     // from the function that runs
-	undecided *Unknown // the condition that encloses what is evaluated, if it is not known
+	depth     int       // of function calls
+	returned  bool      // from the function or the sourced file that runs
+	exited    bool      // from the script or the subshell
+	last      status    // of the last command
+	held      []decided // the conditions on which the command runs, the outermost first
+	undecided *Unknown  // the condition that encloses what is evaluated, if it is not known
 
 	open    Open              // returns sourced files; nil if none are given
 	parsed  map[string][]node // commands of the sourced files, by name
@@ -85,11 +91,32 @@ var success = status{ok: true}
 func (e *evaluator) run(list []node) status {
 	last := success
 	for _, n := range list {
-		if e.stopped || e.returned {
+		if e.isEnded() {
 			break
 		}
 		last = e.node(n)
+		e.last = last
 	}
+	return last
+}
+
+// isEnded reports whether no further command of a list runs.
+func (e *evaluator) isEnded() bool { return e.stopped || e.returned || e.exited }
+
+// defined returns the user's definition of a name.
+func (e *expander) defined(name string) (text string, ok bool) {
+	text, ok = e.define[name]
+	if ok {
+		e.read[name] = true
+	}
+	return text, ok
+}
+
+// holds evaluates commands that run because of a condition.
+func (e *evaluator) holds(condition decided, body []node) status {
+	e.held = append(e.held, condition)
+	last := e.run(body)
+	e.held = e.held[:len(e.held)-1]
 	return last
 }
 
@@ -133,15 +160,32 @@ func (e *evaluator) subshell(body []node) status {
 		before[name] = &saved
 		e.spend(1 + len(v.elems))
 	}
+	returned := e.returned
+	top := len(e.locals) - 1
+	var hidden map[string]*value
+	if top >= 0 {
+		hidden = maps.Clone(e.locals[top])
+	}
 	last := e.run(body)
+	if top >= 0 {
+		e.locals[top] = hidden
+	}
+	if e.exited && !e.stopped {
+		e.script.Exit = nil
+	}
+	e.returned, e.exited = returned, false
 	maps.Copy(e.vars, before)
 	return last
 }
 
 func (e *evaluator) pipeline(n *pipeline) status {
 	last := success
+	exited := e.exited
 	for _, part := range n.parts {
 		last = e.node(part)
+	}
+	if len(n.parts) > 1 && !exited { // each command has a shell of its own, which exit ends
+		e.exited, e.script.Exit = false, nil
 	}
 	if n.negated && last.why == nil {
 		last.ok = !last.ok
@@ -155,10 +199,10 @@ func (e *evaluator) andOr(n *andOr) status {
 		switch {
 		case last.why != nil:
 			e.maybe(last.why, []node{next.node})
-		case e.stopped || e.returned:
+		case e.isEnded():
 			return last
 		case last.ok != next.isOr:
-			last = e.node(next.node)
+			last = e.holds(decided{spanOf(n.first), !next.isOr}, []node{next.node})
 		}
 	}
 	return last
@@ -166,7 +210,7 @@ func (e *evaluator) andOr(n *andOr) status {
 
 // decide returns a condition's status: what the user has defined for its line, or what it evaluates to.
 func (e *evaluator) decide(at Span, evaluate func() status) status {
-	if text, ok := e.define[e.lineName(at.Start)]; ok && (text == "true" || text == "false") {
+	if text, ok := e.defined(e.script.lineName(at.Start)); ok && (text == "true" || text == "false") {
 		return status{ok: text == "true"}
 	}
 	return evaluate()
@@ -186,11 +230,24 @@ func (e *evaluator) conditional(n *conditional) status {
 			}
 			return cond
 		}
-		if cond.ok {
-			return e.run(b.body)
+		if cond.ok && !e.isEnded() {
+			return e.holds(decided{b.span, true}, b.body)
 		}
 	}
 	return success
+}
+
+// spanOf returns where a command stands; the zero span if it is compound.
+func spanOf(n node) Span {
+	switch n := n.(type) {
+	case *simple:
+		return n.span
+	case *test:
+		return n.span
+	case *andOr:
+		return spanOf(n.first)
+	}
+	return Span{}
 }
 
 // maybe evaluates commands that may not run. The variables that they assign are not known afterwards.
@@ -201,7 +258,7 @@ func (e *evaluator) maybe(why *Unknown, body []node) {
 	}
 	e.run(body)
 	e.undecided = outer
-	if e.define[why.Name] != "" && !isLineName(why.Name) {
+	if text, _ := e.defined(why.Name); text != "" && !isLineName(why.Name) {
 		return
 	}
 	e.forgetAssigned(why, body)
@@ -263,10 +320,10 @@ func (e *evaluator) choice(n *choice) status {
 		a := &n.arms[i]
 		matches := slices.ContainsFunc(a.patterns, func(p word) bool {
 			pattern := Word{e.text(&p)}
-			return glob(pattern.Text(), subject.Text())
+			return glob(pattern.pattern(), subject.Text())
 		})
 		if matches {
-			return e.run(a.body)
+			return e.holds(decided{}, a.body)
 		}
 	}
 	return success

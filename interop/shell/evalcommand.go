@@ -8,7 +8,7 @@ import (
 // simple evaluates a simple command.
 func (e *evaluator) simple(n *simple) status {
 	if len(n.words) == 0 {
-		e.assignAll(n.assigns, false)
+		e.assignAll(n.assigns)
 		return success
 	}
 	var words []Word
@@ -31,17 +31,17 @@ func (e *evaluator) simple(n *simple) status {
 		if name == "[" && len(texts) > 0 {
 			texts = texts[:len(texts)-1]
 		}
-		return e.decide(n.span, func() status { return e.test(texts, n.span) })
+		return e.decide(n.span, func() status { return e.test(texts, n.span, false) })
 	case "true", ":":
 		return success
 	case "false":
 		return status{}
 	case "exit":
-		e.stopped = e.stopped || e.undecided == nil && e.depth == 0
-		return success
+		e.exit(n)
+		return statusOf(words[1:], e.last)
 	case "return":
 		e.returned = e.undecided == nil && (e.depth > 0 || e.sources > 0)
-		return success
+		return statusOf(words[1:], e.last)
 	case "unset":
 		for i := range words[1:] {
 			delete(e.vars, words[1+i].Text())
@@ -57,7 +57,12 @@ func (e *evaluator) simple(n *simple) status {
 			e.positional = e.positional[1:]
 		}
 		return success
-	case "read", "mapfile", "readarray", "getopts", "let":
+	case "read":
+		if n.heredoc != nil && e.readHeredoc(n, words[1:]) {
+			return status{} // read has reached the end of its input
+		}
+		fallthrough
+	case "mapfile", "readarray", "getopts", "let":
 		for i := range words[1:] {
 			name := words[1+i].Text()
 			e.forget(name, &Unknown{Name: name, At: n.span, Why: "is read when the script runs"})
@@ -66,7 +71,7 @@ func (e *evaluator) simple(n *simple) status {
 	}
 	e.command(n, words)
 	if name == "command" || name == "which" || name == "grep" || name == "type" {
-		return status{why: &Unknown{Name: e.lineName(n.span.Start), At: n.span, Values: "true or false",
+		return status{why: &Unknown{Name: e.script.lineName(n.span.Start), At: n.span, Values: "true or false",
 			Why: "is a command, and planc runs none"}}
 	}
 	return success
@@ -81,26 +86,81 @@ func (e *evaluator) call(f *function, args []Word) status {
 	outer := e.positional
 	e.setArguments(args)
 	e.depth++
+	e.locals = append(e.locals, nil)
 	last := e.run(f.body)
+	e.locals.end(e.vars)
 	e.depth--
 	e.returned = false
+	if e.undecided != nil {
+		e.forgetAssigned(e.undecided, f.body)
+	}
 	e.positional = outer
 	return last
 }
 
-// declare evaluates export, declare, local, typeset and readonly.
+// exit ends the script, unless it is not known whether the command runs.
+func (e *evaluator) exit(n *simple) {
+	if e.undecided != nil {
+		return
+	}
+	e.exited = true
+	e.script.Exit = &Exit{At: n.span}
+	if len(e.held) > 0 {
+		e.script.Exit.because = e.held[len(e.held)-1]
+	}
+}
+
+// statusOf returns the status that exit and return give: their argument, or that of the last command.
+func statusOf(words []Word, last status) status {
+	if len(words) == 0 {
+		return last
+	}
+	if why := words[0].Unknown(); why != nil {
+		return status{why: why}
+	}
+	return status{ok: words[0].Text() == "0"}
+}
+
+// declare evaluates export, declare, local, typeset and readonly. All values are expanded before the first is assigned.
 func (e *expander) declare(name string, assigns []assign, words []Word) {
-	exports := name == "export"
+	exports, isLocal := name == "export", name == "local" || name == "declare" || name == "typeset"
 	for i := range words {
 		text := words[i].Text()
-		exports = exports || strings.HasPrefix(text, "-") && strings.Contains(text, "x")
+		if strings.HasPrefix(text, "-") {
+			exports = exports || strings.Contains(text, "x")
+			isLocal = isLocal && !strings.Contains(text, "g")
+		}
 	}
-	e.assignAll(assigns, exports)
+	values := make([]*value, len(assigns))
+	for i := range assigns {
+		values[i] = e.evaluate(&assigns[i])
+	}
+	for i := range assigns {
+		if isLocal {
+			e.locals.hide(e.vars, assigns[i].name)
+		}
+		e.vars[assigns[i].name] = values[i]
+		values[i].exported = values[i].exported || exports
+	}
 	for i := range words {
-		if v := e.vars[words[i].Text()]; v != nil && exports {
+		name := words[i].Text()
+		if isLocal && isName(name) {
+			e.locals.hide(e.vars, name)
+		}
+		if v := e.vars[name]; v != nil && exports {
 			v.exported = true
 		}
 	}
+}
+
+// isName reports whether a text can be a variable's name.
+func isName(text string) bool {
+	for i := range len(text) {
+		if !isNameByte(text[i], i == 0) {
+			return false
+		}
+	}
+	return text != ""
 }
 
 // setPositional evaluates set -- a b. Options such as -x are ignored.
@@ -120,32 +180,27 @@ func (e *expander) setArguments(words []Word) {
 }
 
 // assignAll evaluates assignments.
-func (e *expander) assignAll(assigns []assign, exports bool) {
+func (e *expander) assignAll(assigns []assign) {
 	for i := range assigns {
-		a := &assigns[i]
-		e.assign(a)
-		if exports {
-			e.vars[a.name].exported = true
-		}
+		e.vars[assigns[i].name] = e.evaluate(&assigns[i])
 	}
 }
 
-// assign evaluates an assignment. A value that begins with the variable itself is appended to, so that a script that
-// collects 10^5 options this way is evaluated in linear time.
-func (e *expander) assign(a *assign) {
+// evaluate returns the value that an assignment gives. A value that begins with the variable itself is appended to, so
+// that a script that collects 10^5 options this way is evaluated in linear time.
+func (e *expander) evaluate(a *assign) *value {
 	old := e.vars[a.name]
 	v := &value{isArray: a.isArray}
 	if old != nil {
 		v.exported = old.exported
 	}
-	defer func() { e.vars[a.name] = v }()
 	switch {
 	case a.index != nil:
 		e.assignElement(a, old, v)
 	case a.isArray:
 		values := a.values
 		appends := a.appends
-		if len(values) > 0 && isWhole(&values[0], a.name) {
+		if !appends && len(values) > 0 && isWhole(&values[0], a.name) {
 			values, appends = values[1:], true
 		}
 		if appends && old != nil {
@@ -159,17 +214,18 @@ func (e *expander) assign(a *assign) {
 	default:
 		e.assignScalar(a, old, v)
 	}
+	return v
 }
 
 // assignScalar evaluates NAME=value and NAME+=value.
 func (e *expander) assignScalar(a *assign, old, v *value) {
 	w := a.value
 	appends := a.appends
-	if len(w.parts) > 0 && isWholePart(&w.parts[0], a.name) {
+	if !appends && len(w.parts) > 0 && isWholePart(&w.parts[0], a.name) {
 		w.parts, appends = w.parts[1:], true
 	}
 	if appends && old == nil {
-		if text, ok := e.define[a.name]; ok {
+		if text, ok := e.defined(a.name); ok {
 			old = &value{elems: [][]Piece{{{Text: text}}}}
 		}
 	}
@@ -211,10 +267,10 @@ func (e *expander) assignElement(a *assign, old, v *value) {
 	v.elems[i] = e.text(&a.value)
 }
 
-// isWhole reports whether a word is the whole of an array: "${NAME[@]}".
+// isWhole reports whether a word is all elements of an array, which quotes keep as they are: "${NAME[@]}".
 func isWhole(w *word, name string) bool {
 	return len(w.parts) == 1 && w.parts[0].kind == variable && w.parts[0].name == name && w.parts[0].op == "" &&
-		!w.parts[0].length && (w.parts[0].index == "@" || w.parts[0].index == "*")
+		!w.parts[0].length && w.parts[0].index == "@" && w.parts[0].quoted
 }
 
 // isWholePart reports whether a part is a scalar variable: $NAME or ${NAME}.
@@ -277,11 +333,7 @@ func shellText(words []Word) int {
 // takeAssignment adds a word NAME=value to the command's variables, and reports whether it is one.
 func (c *Command) takeAssignment(w *Word) bool {
 	name, _, ok := strings.Cut(w.Text(), "=")
-	isName := ok && name != ""
-	for i := range len(name) {
-		isName = isName && isNameByte(name[i], i == 0)
-	}
-	if !isName {
+	if !ok || !isName(name) {
 		return false
 	}
 	c.Env = append(c.Env, Assignment{name, w.cut(len(name)+1, len(w.Text())), max(0, w.Offset())})

@@ -118,13 +118,14 @@ func (e *expander) part(p *part, f *fieldList) {
 
 // output returns why the output of a command is not known.
 func (e *expander) output(p *part) *Unknown {
-	return &Unknown{Name: e.lineName(p.span.Start), At: p.span,
+	return &Unknown{Name: e.script.lineName(p.span.Start), At: p.span,
 		Why: "is the output of a command, which planc does not run"}
 }
 
 // variable expands $NAME and ${NAME...}.
 func (e *expander) variable(p *part, f *fieldList) {
 	v, why := e.lookup(p)
+	f.open = f.open || p.quoted && p.index == "" // "$X" is a word, even if it is empty
 	isUnset := why != nil && why.Why == noValue
 	isEmpty := isUnset || why == nil && len(v.elems) <= 1 && (len(v.elems) == 0 || len(v.elems[0]) == 0)
 	switch op := strings.TrimPrefix(p.op, ":"); {
@@ -150,6 +151,9 @@ func (e *expander) variable(p *part, f *fieldList) {
 		}
 		e.argument(p, f)
 		return
+	}
+	if isUnset && e.positional != nil && p.name[0] >= '1' && p.name[0] <= '9' {
+		return // a function or set -- has fewer arguments
 	}
 	if why != nil {
 		f.add(Piece{Span: p.span, Unknown: why})
@@ -227,7 +231,7 @@ func (e *expander) lookup(p *part) (*value, *Unknown) {
 	}
 	v := e.vars[p.name]
 	if v == nil || v.unknown != nil || hasUnknown(v, p) {
-		if text, ok := e.define[p.name]; ok {
+		if text, ok := e.defined(p.name); ok {
 			return &value{elems: [][]Piece{{{Text: text}}}}, nil
 		}
 	}
@@ -275,7 +279,7 @@ func (e *expander) argumentCount() int {
 	}
 	n := 0
 	for ; ; n++ {
-		if _, ok := e.define[strconv.Itoa(n+1)]; !ok {
+		if _, ok := e.defined(strconv.Itoa(n + 1)); !ok {
 			return n
 		}
 	}
@@ -287,7 +291,7 @@ func (e *expander) allArguments(p *part) (*value, *Unknown) {
 	if e.positional != nil {
 		return v, nil
 	}
-	if text, ok := e.define["@"]; ok {
+	if text, ok := e.defined("@"); ok {
 		for _, word := range strings.Fields(text) {
 			v.elems = append(v.elems, []Piece{{Text: word}})
 		}

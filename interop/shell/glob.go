@@ -2,7 +2,7 @@ package shell
 
 import "strings"
 
-// glob reports whether a text matches a pattern with *, ? and [a-z].
+// glob reports whether a text matches a pattern with *, ? and [a-z]. A backslash quotes the byte after it.
 func glob(pattern, text string) bool {
 	const limit = 1 << 24 // comparisons
 	if len(pattern)*len(text) > limit {
@@ -34,22 +34,74 @@ func matchByte(pattern string, c byte) (matches bool, n int) {
 	if pattern == "" {
 		return false, 0
 	}
-	end := 1 + strings.IndexByte(pattern[min(len(pattern), 2):], ']') // "]" in first place is in the class
-	if pattern[0] != '[' || end == 0 {
+	if pattern[0] == '\\' && len(pattern) > 1 {
+		return pattern[1] == c, 2
+	}
+	end := classEnd(pattern)
+	if end == 0 {
 		return pattern[0] == '?' || pattern[0] == c, 1
 	}
-	class := pattern[1 : end+1]
+	class := pattern[1:end]
 	negated := class[0] == '!' || class[0] == '^'
 	if negated {
 		class = class[1:]
 	}
-	for i := 0; i < len(class); i++ {
-		last := i
-		if i+2 < len(class) && class[i+1] == '-' {
-			last = i + 2
+	for class != "" {
+		var first, last byte
+		first, class = firstOf(class)
+		last = first
+		if len(class) > 1 && class[0] == '-' {
+			last, class = firstOf(class[1:])
 		}
-		matches = matches || class[i] <= c && c <= class[last]
-		i = last
+		matches = matches || first <= c && c <= last
 	}
-	return matches != negated, end + 2
+	return matches != negated, end + 1
+}
+
+// firstOf returns the first byte of a class, without a backslash that quotes it, and the rest.
+func firstOf(class string) (c byte, rest string) {
+	if class[0] == '\\' && len(class) > 1 {
+		class = class[1:]
+	}
+	return class[0], class[1:]
+}
+
+// classEnd returns the index of the "]" of a class at the start of a pattern; 0 if there is none. A "]" in first place
+// is in the class.
+func classEnd(pattern string) int {
+	if pattern[0] != '[' {
+		return 0
+	}
+	first := 1
+	if len(pattern) > 1 && (pattern[1] == '!' || pattern[1] == '^') {
+		first = 2
+	}
+	for i := first; i < len(pattern); i++ {
+		switch {
+		case pattern[i] == '\\':
+			i++
+		case pattern[i] == ']' && i > first:
+			return i
+		}
+	}
+	return 0
+}
+
+// pattern returns a word as a pattern, in which a backslash precedes each special byte that is quoted.
+func (w *Word) pattern() string {
+	var b strings.Builder
+	for i := range w.Pieces {
+		p := &w.Pieces[i]
+		isQuoted := p.quoted
+		if p.via != nil {
+			isQuoted = p.via.quoted
+		}
+		for j := range len(p.Text) {
+			if isQuoted && strings.IndexByte(`*?[]\-!^`, p.Text[j]) >= 0 {
+				b.WriteByte('\\')
+			}
+			b.WriteByte(p.Text[j])
+		}
+	}
+	return b.String()
 }

@@ -10,8 +10,8 @@ type scanner struct {
 	script   *Script
 	src      []byte
 	pos      int
-	heredocs []heredoc // whose text follows the current line
-	depth    int       // of what is being read
+	heredocs []*heredoc // whose text follows the current line
+	depth    int        // of what is being read
 }
 
 // wordParser reads words.
@@ -25,10 +25,12 @@ func newParser(s *Script, from, end int) *parser {
 	return &parser{wordParser{&scanner{script: s, src: s.source[:end], pos: from}}}
 }
 
-// heredoc is a <<WORD whose text has not been skipped yet.
+// heredoc is a <<WORD with its text, once that has been read.
 type heredoc struct {
-	end  []byte
-	tabs bool // <<-
+	end   []byte
+	tabs  bool // <<-
+	plain bool // the word is quoted: nothing is expanded
+	text  word
 }
 
 // maxDepth bounds nesting, so that no script exhausts the stack.
@@ -109,6 +111,7 @@ func (p *scanner) blanks() {
 func (p *scanner) newline() {
 	p.pos++
 	for _, h := range p.heredocs {
+		start, end := p.pos, p.pos
 		for p.pos < len(p.src) {
 			line := p.src[p.pos:]
 			if end := bytes.IndexByte(line, '\n'); end >= 0 {
@@ -122,9 +125,31 @@ func (p *scanner) newline() {
 			if bytes.Equal(line, h.end) {
 				break
 			}
+			end = p.pos
 		}
+		h.text = p.heredocText(h, Span{start, end})
 	}
 	p.heredocs = p.heredocs[:0]
+}
+
+// heredocText reads the text of a here-document.
+func (p *scanner) heredocText(h *heredoc, sp Span) word {
+	w := word{span: sp}
+	if h.plain {
+		w.parts = append(w.parts, part{kind: literal, span: sp, quoted: true})
+		return w
+	}
+	r := newParser(p.script, sp.Start, sp.End)
+	r.depth = p.depth
+	for r.pos < sp.End {
+		if c := r.src[r.pos]; c == '"' {
+			w.parts = append(w.parts, part{kind: literal, span: Span{r.pos, r.pos + 1}, quoted: true})
+			r.pos++
+			continue
+		}
+		r.part(&w, "", true)
+	}
+	return w
 }
 
 // wordEnd returns where the bare word at the position ends.

@@ -8,6 +8,7 @@ import "bytes"
 func (p *parser) simple() node {
 	out := &simple{}
 	start := p.pos
+	before := len(p.heredocs)
 	declares, isEnv := false, false // export, declare, env: further words may be assignments
 	for {
 		p.spaces()
@@ -38,6 +39,9 @@ func (p *parser) simple() node {
 			isEnv = name == "env"
 		}
 		out.words = append(out.words, w)
+	}
+	if n := len(p.heredocs); n > before {
+		out.heredoc = p.heredocs[n-1]
 	}
 	out.span = Span{start, p.pos}
 	return out
@@ -176,7 +180,7 @@ func (p *parser) redirection() bool {
 	}
 	if p.startsWith("<<") && p.peek(2) != '<' {
 		p.pos += 2
-		h := heredoc{}
+		h := &heredoc{}
 		if p.peek(0) == '-' {
 			h.tabs = true
 			p.pos++
@@ -184,6 +188,7 @@ func (p *parser) redirection() bool {
 		p.spaces()
 		w := p.word()
 		for _, part := range w.parts {
+			h.plain = h.plain || part.quoted
 			h.end = append(h.end, p.src[part.span.Start:part.span.End]...)
 		}
 		p.heredocs = append(p.heredocs, h)

@@ -19,12 +19,17 @@ type Script struct {
 	Exported map[string]Word
 	// Sources are the files that the script reads by "source FILE" or ". FILE", in the order of the commands.
 	Sources []Source
+	// Exit is the exit that ends the script before its last command; nil if there is none.
+	Exit *Exit
+	// Empty are variables without a value that conditions take as empty, by name.
+	Empty []Unknown
 	// Diags are what makes the script unreadable: quotes without an end, or more text than the limits allow.
 	Diags ir.Diags
 
 	buffer
 	vars map[string]*value
-	uses map[string]int // references to each variable in the text
+	read map[string]bool // definitions that the script reads
+	uses map[string]int  // references to each variable in the text
 }
 
 // Command is a command with its words.
@@ -34,6 +39,18 @@ type Command struct {
 	Words []Word
 	// Undecided is the condition on which the command depends, if it cannot be evaluated; else nil.
 	Undecided *Unknown
+}
+
+// Exit is an exit of the script.
+type Exit struct {
+	At      Span
+	because decided // the condition on which the exit runs
+}
+
+// decided is a condition whose value decides that a command runs.
+type decided struct {
+	span  Span // the zero span if there is none, or if it is a compound command
+	value bool
 }
 
 // Assignment is a variable with its value.
@@ -115,6 +132,35 @@ func (s *Script) Variable(name string) (w Word, ok bool) {
 		return w, false
 	}
 	return Word{v.elems[0]}, true
+}
+
+// Explain returns the message for the exit that ends a script, and its position.
+func (x *Exit) Explain(s *Script) (ir.Pos, string) {
+	why := x.because
+	if why.span == (Span{}) {
+		return s.At(x.At.Start), "the script ends here"
+	}
+	holds := map[bool]string{true: "holds", false: "does not hold"}[why.value]
+	condition := strings.TrimSpace(string(s.source[why.span.Start:why.span.End]))
+	return s.At(x.At.Start), fmt.Sprintf("the script ends here, because %s %s: type --define %s=%t if it is otherwise",
+		condition, holds, s.lineName(why.span.Start), !why.value)
+}
+
+// Unread returns the definitions of a user that a script does not read, by name, with why.
+func Unread(s *Script, define map[string]string) map[string]string {
+	out := map[string]string{}
+	for name := range define {
+		switch {
+		case s.read[name]:
+		case s.vars[name] != nil:
+			out[name] = "the script sets $" + name + " itself"
+		case isLineName(name):
+			out[name] = "the line has no condition that planc evaluates"
+		default:
+			out[name] = "nothing reads $" + name
+		}
+	}
+	return out
 }
 
 // Shown returns the word with its unknown pieces as the script writes them: "$HOME/data".

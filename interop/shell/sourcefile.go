@@ -25,9 +25,9 @@ type Source struct {
 }
 
 // lineName returns the name under which a user defines what happens on a line: "line12", or "env.sh:line12".
-func (e *expander) lineName(offset int) string {
-	pos := e.script.At(offset)
-	if pos.File == e.script.files[0].name {
+func (b *buffer) lineName(offset int) string {
+	pos := b.At(offset)
+	if pos.File == b.files[0].name {
 		return fmt.Sprint("line", pos.Line)
 	}
 	return fmt.Sprintf("%s:line%d", pos.File, pos.Line)

@@ -9,6 +9,7 @@ type node interface{}
 type simple struct {
 	assigns []assign
 	words   []word
+	heredoc *heredoc // the last; nil if there is none
 	span    Span
 }
 

@@ -21,6 +21,8 @@ var Format = interop.Format{
 	Refusals:  megatron.Refusals,
 	Write:     megatron.WriteSwift,
 	Ext:       ".sh",
+
+	HasVariables: true,
 }
 
 // Recognize returns how surely a file starts ms-swift's Megatron trainer.
