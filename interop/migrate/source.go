@@ -51,9 +51,7 @@ func Read(files []interop.File, name string, o interop.Options) (*Source, error)
 	case "":
 		s.Format, s.Sure = formats.Recognize(files)
 		if s.Format == nil {
-			return nil, ir.Diags{{Pos: ir.Pos{File: files[0].Name}, Code: UnknownFormat,
-				Msg: "this is no file of a trainer that planc recognizes; planc help formats lists the formats, and " +
-					"--format NAME reads the file as one of them"}}
+			return nil, unrecognized(files, o.Define)
 		}
 	default:
 		s.Format, err = FormatOf(name)
@@ -66,9 +64,19 @@ func Read(files []interop.File, name string, o interop.Options) (*Source, error)
 			Msg: fmt.Sprintf("planc writes files of format %s and does not read them; planc help formats lists those "+
 				"that it reads", name)}}
 	}
+	var notes []interop.Note
+	isGiven := o.Devices > 0
+	if !s.Format.HasVariables {
+		files, notes = withoutStarters(files, &o)
+		s.files, s.options = files, o
+	}
 	s.Import, err = s.Format.Import(files, o)
 	if err != nil {
 		return nil, err
+	}
+	s.Notes = append(s.Notes, notes...)
+	if len(notes) > 0 && !isGiven && s.Devices == 0 {
+		s.Devices, s.DevicesPerNode = o.Devices, o.DevicesPerNode
 	}
 	if !s.Format.HasVariables {
 		for _, name := range slices.Sorted(maps.Keys(o.Define)) {

@@ -2,7 +2,7 @@ package shell
 
 import "strings"
 
-// readHeredoc evaluates read -d ” NAME <<EOF, which reads the whole text of a here-document into a variable. It
+// readHeredoc evaluates a read without a delimiter: it reads the whole text of a here-document into a variable. It
 // returns false for other forms of read.
 func (e *evaluator) readHeredoc(n *simple, words []Word) bool {
 	isWhole := false
