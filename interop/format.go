@@ -25,6 +25,8 @@ type Options struct {
 	Read func(path string) ([]byte, error)
 	// DevicesPerNode is the number of devices of a node of these Devices; 0 if it is not known.
 	DevicesPerNode int
+	// Model is the model that the user gives, which replaces that of the file; nil if the user gives none.
+	Model *spec.Config
 	// Nodes is the number of nodes that the user gives; 0 if the user gives none. In scripts, the variables that
 	// launchers set have this value: NNODES, SLURM_NNODES.
 	Nodes int

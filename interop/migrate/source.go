@@ -93,6 +93,7 @@ func Read(files []interop.File, name string, o interop.Options) (*Source, error)
 // on all of that cluster, and if the overrides say it, they replace what the files say.
 func ReadFor(files []interop.File, name string, o interop.Options, read planner.ReadFile,
 	overrides []spec.Override) (*Source, error) {
+	o.Model = modelOf(read, overrides)
 	n, perNode, isGiven := devicesOf(read, overrides)
 	o.Read = once(read)
 	if isGiven {
@@ -122,6 +123,19 @@ func once(read planner.ReadFile) func(path string) ([]byte, error) {
 		}
 		return r.data, r.err
 	}
+}
+
+// modelOf returns the model that overrides name; nil if they name none.
+func modelOf(read planner.ReadFile, overrides []spec.Override) *spec.Config {
+	i := slices.IndexFunc(overrides, func(o spec.Override) bool { return o.Key == "model" })
+	if i < 0 {
+		return nil
+	}
+	config, err := spec.LoadModel(overrides[i].Value, read)
+	if err != nil {
+		return nil // loading the job reports it
+	}
+	return config
 }
 
 // devicesOf returns the number of devices of the cluster that overrides describe and that of a node, 0 if they describe

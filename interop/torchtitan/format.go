@@ -110,8 +110,9 @@ func importFiles(files []interop.File, o interop.Options) (*interop.Import, erro
 	}
 	im.Files = append([]string{main.Name}, im.Files...)
 	im.Doc = doc
+	im.Values = func(t *interop.Target) []interop.Value { return keepRest(doc, values(t)) }
 	im.DefaultField("train.engine", engine, "torchtitan")
-	r := &reader{Reader: keytable.NewReader(doc, Keys, im), devices: o.Devices}
+	r := &reader{Reader: keytable.NewReader(doc, Keys, im), devices: o.Devices, given: o.Model}
 	r.read()
 	if err := r.Err(); err != nil {
 		return nil, err

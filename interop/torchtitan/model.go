@@ -145,8 +145,47 @@ func (m *model) config() []setting {
 		return append([]setting{{"model_type", "qwen3_moe"}}, out...)
 	case m.name == "deepseek_v3":
 		return a.deepseek(out)
+	case m.name == "gpt_oss":
+		add("intermediate_size", a.MoEDim)
+		add("head_dim", a.HeadDim)
+		add("moe_intermediate_size", a.MoEDim)
+		add("num_experts", a.Experts.Experts)
+		add("num_experts_per_tok", a.Experts.Choices)
+		add("norm_topk_prob", a.Experts.Normalize)
+		return append([]setting{{"model_type", "qwen3_moe"}}, out...)
+	case strings.HasPrefix(m.flavor, "17bx16e"):
+		return a.scout(out)
 	}
 	return nil
+}
+
+// scout adds the keys of Llama 4 with 16 experts, in which every block has experts. torchtitan divides the width of
+// Llama's MLP by the number of experts that a token passes (models/llama4/model/model.py: auto_scale_hidden_dim).
+func (a *arguments) scout(out []setting) []setting {
+	add := func(key string, value any) { out = append(out, setting{key, fmt.Sprint(value)}) }
+	e := a.Experts
+	width := *a
+	width.Multiple = 1
+	expert := roundUp(width.llamaFFN()/(e.Choices+e.Shared), a.Multiple)
+	add("intermediate_size", expert)
+	add("moe_intermediate_size", expert)
+	add("shared_expert_intermediate_size", expert*e.Shared)
+	add("num_experts", e.Experts)
+	add("num_experts_per_tok", e.Choices)
+	add("norm_topk_prob", e.Normalize)
+	add("qkv_bias", false)
+	return append([]setting{{"model_type", "qwen2_moe"}}, out...)
+}
+
+// approximation says how planc's model differs from torchtitan's; "" if it has the same operations.
+func (m *model) approximation() string {
+	switch m.name {
+	case "gpt_oss":
+		return "priced as a qwen3_moe of its shape: without biases, attention sinks and sliding windows"
+	case "llama4":
+		return "priced as a qwen2_moe of its shape: with rotary positions and whole attention in every block"
+	}
+	return ""
 }
 
 // deepseek adds the keys of DeepSeek-V2 or V3, which differ in how tokens choose experts.
@@ -195,6 +234,10 @@ func (r *reader) readModel() {
 	if !r.Has("model.flavor") {
 		flavor, from = "debugmodel", "default of model.flavor"
 	}
+	if r.given != nil {
+		r.replaceModel(name, flavor)
+		return
+	}
 	m := find(name, flavor)
 	r.experts = m == nil || m.hasExperts()
 	switch {
@@ -227,6 +270,21 @@ func (r *reader) readModel() {
 		r.Import.DefaultField("model."+s.key, s.value, from)
 		r.Take("model.flavor", interop.Field{Path: "model." + s.key, Value: s.value})
 	}
+	if note := m.approximation(); note != "" {
+		r.Account("model.name", interop.Unsupported, note)
+	}
+}
+
+// replaceModel takes what the reader needs to know from the model that the user gives instead of the file's.
+func (r *reader) replaceModel(name, flavor string) {
+	r.layers, r.experts = r.given.Layers, r.given.Experts > 0
+	r.Account("model.name", interop.NoEffect, "the given model replaces it")
+	r.Account("model.flavor", interop.NoEffect, "the given model replaces it")
+	pos := ir.Pos{File: r.Doc.File}
+	if n := r.Doc.Root.Find("model.flavor"); n != nil {
+		pos = n.Pos
+	}
+	r.Import.AddNote(pos, "the given model %s replaces %s %s", r.given.Name, name, flavor)
 }
 
 // useConfig takes what the reader needs to know from the config.json that the user gives.
@@ -266,7 +324,7 @@ func flavorsOf(name string) (out []string) {
 func modelOf(c *spec.Config) *model {
 	for _, m := range models {
 		config := m.config()
-		if config == nil {
+		if config == nil || m.approximation() != "" {
 			continue
 		}
 		var text strings.Builder

@@ -11,15 +11,17 @@ import (
 	"github.com/planc-dev/planc/interop/keytable"
 	"github.com/planc-dev/planc/interop/tree"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/ir/spec/strict"
 )
 
 // reader reads a TOML file.
 type reader struct {
 	*keytable.Reader
-	devices int  // 0: not known
-	layers  int  // of the model; 0: not known
-	experts bool // the model may have experts
+	devices int          // 0: not known
+	given   *spec.Config // the model that the user gives instead of the file's; nil if none
+	layers  int          // of the model; 0: not known
+	experts bool         // the model may have experts
 	dims    dims
 	largest int // layers of the largest chunk; 0: not known
 }

@@ -9,6 +9,8 @@ import (
 	_ "github.com/planc-dev/planc/golden/quickfuzz"
 	"github.com/planc-dev/planc/interop"
 	"github.com/planc-dev/planc/interop/tree"
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec"
 )
 
 // file returns a configuration with some lines of [training] and [parallelism].
@@ -213,4 +215,70 @@ func FuzzImport(f *testing.F) {
 			t.Fatal("a removed key is there")
 		}
 	})
+}
+
+// -1 stays: it is the number of remaining devices in every plan.
+func TestTheRestOfTheDevicesStays(t *testing.T) {
+	for text, want := range map[string]string{"-1": "-1", "8": "2"} {
+		im, err := read(file("", shardKey[len(parallelism):]+" = "+text), 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range im.Values(&interop.Target{Plan: ir.Plan{DP: 4, TP: 2, PP: 1, CP: 1, Zero: 3, ZeroGroup: 2},
+			Job: &spec.Job{Config: &spec.Config{}}}) {
+			if v.Key == shardKey && v.Text != want {
+				t.Errorf("%s becomes %s, want %s", text, v.Text, want)
+			}
+		}
+	}
+}
+
+// A model that the user gives replaces that of the file, also one that is a default, and a note says so.
+func TestTheGivenModelWins(t *testing.T) {
+	const text = "[parallelism]\npipeline_parallel_degree = 2\n[activation_checkpoint]\nmode = \"full\"\n"
+	model, err := spec.LoadModel("llama3-8b", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for flavor, note := range map[string]string{
+		"": "t.toml: the given model llama3-8b replaces llama3 debugmodel",
+		"[model]\nname = \"llama3\"\nflavor = \"70B\"\n": "t.toml:7:10: the given model llama3-8b replaces llama3 70B",
+	} {
+		im, err := Format.Import([]interop.File{{Name: "t.toml", Data: []byte(text + flavor)}},
+			interop.Options{Devices: 8, Model: model})
+		if err != nil {
+			t.Fatal(err)
+		}
+		layers, _ := im.Field("plan.stage_layers")
+		if layers.Value != "[16, 16]" || im.Has("model") {
+			t.Errorf("%s: stage_layers %s, model %v", flavor, layers.Value, im.Has("model"))
+		}
+		if len(im.Notes) != 1 || im.Notes[0].String() != note {
+			t.Errorf("%v, want %s", im.Notes, note)
+		}
+	}
+}
+
+// Llama 4 with 16 experts and GPT-OSS have shapes. What planc's model lacks is said; Llama 4 with 128 experts has none.
+func TestShapesOfApproximatedModels(t *testing.T) {
+	for flavor, want := range map[string][3]string{
+		"llama4 17bx16e": {"qwen2_moe", "8192", "priced as a qwen2_moe of its shape: with rotary positions and whole " +
+			"attention in every block"},
+		"gpt_oss 120b": {"qwen3_moe", "2880", "priced as a qwen3_moe of its shape: without biases, attention sinks and " +
+			"sliding windows"},
+		"llama4 17bx128e": {"", "", "planc has no such model family: give a similar model with --model, or as a " +
+			"config.json"},
+	} {
+		name, size, _ := strings.Cut(flavor, " ")
+		text := "[model]\nname = \"" + name + "\"\nflavor = \"" + size + "\"\n"
+		im, err := Format.Import([]interop.File{{Name: "t.toml", Data: []byte(text)}}, interop.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		family, _ := im.Field("model.model_type")
+		width, _ := im.Field("model.moe_intermediate_size")
+		if family.Value != want[0] || width.Value != want[1] || im.Keys[0].Note != want[2] {
+			t.Errorf("%s: %s, width %s, %q", flavor, family.Value, width.Value, im.Keys[0].Note)
+		}
+	}
 }

@@ -65,6 +65,18 @@ func values(t *interop.Target) []interop.Value {
 	return l
 }
 
+// keepRest returns values in which data_parallel_shard_degree stays -1 if the file has it: all remaining devices, which
+// are those of every plan of the job.
+func keepRest(doc *tree.Doc, all []interop.Value) []interop.Value {
+	minusOne := strconv.Itoa(rest)
+	for i, v := range all {
+		if text, _ := doc.Get(v.Key); v.Key == shardKey && text == minusOne {
+			all[i].Text = minusOne
+		}
+	}
+	return all
+}
+
 // rotateMethods maps how keys and values are exchanged.
 var rotateMethods = map[string]string{"gather": "allgather", "ring": "alltoall"}
 
