@@ -264,8 +264,8 @@ func TestShapesOfApproximatedModels(t *testing.T) {
 	for flavor, want := range map[string][3]string{
 		"llama4 17bx16e": {"qwen2_moe", "8192", "priced as a qwen2_moe of its shape: with rotary positions and whole " +
 			"attention in every block"},
-		"gpt_oss 120b": {"qwen3_moe", "2880", "priced as a qwen3_moe of its shape: without biases, attention sinks and " +
-			"sliding windows"},
+		"gpt_oss 120b": {"qwen3_moe", "2880", "priced as a qwen3_moe of its shape: without biases, attention sinks " +
+			"and sliding windows"},
 		"llama4 17bx128e": {"", "", "planc has no such model family: give a similar model with --model, or as a " +
 			"config.json"},
 	} {
