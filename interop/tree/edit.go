@@ -106,6 +106,9 @@ func (e editor) replace(p place, want *Node) ([]change, error) {
 	if p.field == nil && n == e.doc.Root {
 		return nil, e.doc.errorf(n.Pos, "the top level cannot be replaced")
 	}
+	if n.layout == table && p.field == nil {
+		return nil, e.doc.errorf(n.Pos, "an item of a list of tables cannot be set to one value")
+	}
 	if n.layout == table {
 		return nil, e.doc.errorf(n.Pos, "%s cannot be set to one value: it is a table with a header", p.field.Key)
 	}

@@ -252,6 +252,8 @@ func TestEditsOfTOMLKeepItsStyle(t *testing.T) {
 		{"new.table.x", "true", "+[new.table]|+x = true|+"},
 		{"top", "1e-5", "+top = 1.0e-5"},
 		{"a.c.z", "null", ""},
+		{"l.0", "null", ""},
+		{"a", "1", ""},
 	}
 	for _, test := range tests {
 		d := parse(t, tree.TOML, text)
