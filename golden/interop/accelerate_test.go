@@ -97,6 +97,7 @@ func TestAccelerateRoundTrip(t *testing.T) {
 
 // Accelerate reads the plan from what is exported.
 func TestAccelerateReadsPlans(t *testing.T) {
+	t.Parallel()
 	o := startOracle(t, "accelerate")
 	r := rand.New(rand.NewPCG(24, 7))
 	for engine, plans := range map[string]int{"fsdp": 2000, "deepspeed": 300, "megatron": 300} {
@@ -127,6 +128,7 @@ func TestAccelerateReadsPlans(t *testing.T) {
 // Illegal plans are refused by planc. Accelerate refuses those whose sizes do not multiply to the number of processes,
 // and those that it cannot compose.
 func TestAccelerateIllegalPlans(t *testing.T) {
+	t.Parallel()
 	o := startOracle(t, "accelerate")
 	r := rand.New(rand.NewPCG(24, 8))
 	found := newDifferences()
@@ -195,6 +197,7 @@ func accelerateDraw(r *rand.Rand) string {
 // planc and Accelerate accept the same files, and an accepted file that is changed to the plan that it says is the same
 // to Accelerate.
 func TestAccelerateFiles(t *testing.T) {
+	t.Parallel()
 	o := startOracle(t, "accelerate")
 	r := rand.New(rand.NewPCG(24, 9))
 	found := newDifferences()

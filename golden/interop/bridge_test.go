@@ -36,8 +36,9 @@ func checkImported(t *testing.T, d *draw, im *interop.Import, file []byte) {
 // Every plan that Megatron-LM can run is written as YAML of Megatron-Bridge that is imported as the plan, and says it
 // when it is edited into a file of another plan.
 func TestBridgeSaysThePlan(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(24, 6))
-	const plans = 400
+	plans := drawsOr(400)
 	var other []byte
 	otherExperts := false
 	for n := 0; n < plans; {
@@ -89,8 +90,9 @@ func editPlan(t *testing.T, doc interop.Document, values []interop.Value) {
 
 // Every plan that Lightning can run is said by the keys of LightningCLI, in a file that had another strategy.
 func TestLightningSaysThePlan(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(24, 7))
-	const plans = 200
+	plans := drawsOr(200)
 	bases := []string{"trainer:\n  strategy: auto # ours\n", "trainer:\n  strategy: deepspeed_stage_2\n  devices: 3\n",
 		"trainer:\n  strategy:\n    class_path: lightning.pytorch.strategies.FSDPStrategy\n    init_args:\n" +
 			"      sharding_strategy: HYBRID_SHARD\n      activation_checkpointing_policy: [m.Block]\n" +

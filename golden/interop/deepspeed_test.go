@@ -95,6 +95,7 @@ func TestDeepSpeedRoundTrip(t *testing.T) {
 
 // DeepSpeed reads the plan from what is exported.
 func TestDeepSpeedReadsPlans(t *testing.T) {
+	t.Parallel()
 	o := startOracle(t, "deepspeed")
 	r := rand.New(rand.NewPCG(24, 3))
 	plans := amount(2000)
@@ -114,6 +115,7 @@ func TestDeepSpeedReadsPlans(t *testing.T) {
 // Illegal plans are refused by planc; DeepSpeed's parser refuses those whose batch does not fit. The others need the
 // model, which is not in the file.
 func TestDeepSpeedIllegalPlans(t *testing.T) {
+	t.Parallel()
 	o := startOracle(t, "deepspeed")
 	r := rand.New(rand.NewPCG(24, 4))
 	found := newDifferences()
@@ -211,6 +213,7 @@ func deepspeedReason(text string) string {
 // planc and DeepSpeed accept the same files. DeepSpeed reads the same from an accepted file and from what planc writes
 // for its plan.
 func TestDeepSpeedFiles(t *testing.T) {
+	t.Parallel()
 	o := startOracle(t, "deepspeed")
 	r := rand.New(rand.NewPCG(24, 5))
 	found := newDifferences()

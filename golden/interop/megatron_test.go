@@ -161,6 +161,7 @@ const megatronDraws = 2000
 // A random legal plan is written as a script. Megatron-LM accepts the script, and what it reads is the plan. So is what
 // planc imports from the script.
 func TestMegatronReadsLegalPlans(t *testing.T) {
+	t.Parallel()
 	o := startOracle(t, "megatron")
 	r := rand.New(rand.NewPCG(24, 2))
 	refused := newDifferences()

@@ -57,6 +57,7 @@ var acceptedByMegatron = map[string]string{
 
 // A random plan that planc calls illegal is refused by Megatron-LM, too. The differences are listed with their reasons.
 func TestMegatronRefusesIllegalPlans(t *testing.T) {
+	t.Parallel()
 	o := startOracle(t, "megatron")
 	r := rand.New(rand.NewPCG(24, 3))
 	accepted := newDifferences()

@@ -16,6 +16,7 @@ import (
 // A line that Megatron-LM accepts, spelled as users spell it, is imported and exported again. Megatron-LM reads the
 // same plan of both.
 func TestMegatronLinesSurvive(t *testing.T) {
+	t.Parallel()
 	o := startOracle(t, "megatron")
 	r := rand.New(rand.NewPCG(24, 4))
 	rewritten := map[string]int{}

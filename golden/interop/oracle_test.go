@@ -62,6 +62,15 @@ func startOracle(t *testing.T, name string, args ...string) *oracle {
 	return o
 }
 
+// drawsOr returns how many random plans a test draws: 2,000 if the trainers' parsers are there, and few otherwise,
+// because go test ./... is quick.
+func drawsOr(few int) int {
+	if os.Getenv("PLANC_ORACLE") == "" {
+		return few
+	}
+	return 2000
+}
+
 // ask sends a question and decodes the answer into a pointer. refusal is the trainer's error, "" if it accepts.
 func (o *oracle) ask(t *testing.T, question, answer any) (refusal string) {
 	t.Helper()

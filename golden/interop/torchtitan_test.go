@@ -28,9 +28,10 @@ var titanFamilies = []string{"llama", "llama", "qwen3_moe"}
 type titanAnswer struct {
 	Config struct {
 		Training struct {
-			Local  int `json:"local_batch_size"`
-			Global int `json:"global_batch_size"`
-			SeqLen int `json:"seq_len"`
+			Local  int    `json:"local_batch_size"`
+			Global int    `json:"global_batch_size"`
+			SeqLen int    `json:"seq_len"`
+			Mixed  string `json:"mixed_precision_param"`
 		}
 		Parallelism struct {
 			Schedule string `json:"pipeline_parallel_schedule"`
@@ -83,8 +84,8 @@ func titanPlan(a *titanAnswer, largest int) map[string]string {
 	}
 	micro, count := a.Config.Training.Local, a.Accumulation
 	if dims.PP > 1 {
-		p["schedule"] = map[string]string{"1F1B": "1f1b", "Interleaved1F1B": "interleaved", "GPipe": "gpipe",
-			"ZBVZeroBubble": "zb-v"}[a.Config.Parallelism.Schedule]
+		p["schedule"] = map[string]string{"1f1b": "1f1b", "interleaved1f1b": "interleaved", "gpipe": "gpipe",
+			"zbvzerobubble": "zb-v"}[strings.ToLower(a.Config.Parallelism.Schedule)]
 		micro = a.Config.Parallelism.Micro
 		count *= a.Config.Training.Local / micro
 		var counts []string
@@ -145,11 +146,11 @@ func configFile(d *draw) interop.File {
 // Every plan that torchtitan can run is exported to a file that its own parser and checks accept, that says the plan to
 // them, and that is imported as the plan.
 func TestTorchtitanRunsExportedPlans(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(24, 3))
-	plans := 150
+	plans := drawsOr(150)
 	var o *oracle
 	if os.Getenv("PLANC_ORACLE") != "" {
-		plans = 2000
 		o = startOracle(t, "torchtitan")
 	}
 	refused := map[string]int{}
@@ -307,6 +308,7 @@ var titanDifferences = map[string]string{
 // Plans that break a rule are refused by planc's export or break a rule that torchtitan does not check; every such
 // reason is listed.
 func TestTorchtitanRefusesIllegalPlans(t *testing.T) {
+	t.Parallel()
 	o := startOracle(t, "torchtitan")
 	r := rand.New(rand.NewPCG(24, 4))
 	known := newDifferences()
