@@ -12,9 +12,9 @@ import (
 func TestTablesSurvive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		table := drawTable(t)
-		again := Parse(table.Text())
-		if again.Source != table.Source || !slices.Equal(again.Rows, table.Rows) {
-			t.Errorf("%+v becomes %+v", table, again)
+		copied := Parse(table.Text())
+		if copied.Source != table.Source || !slices.Equal(copied.Rows, table.Rows) {
+			t.Errorf("%+v becomes %+v", table, copied)
 		}
 	})
 }
