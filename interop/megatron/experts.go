@@ -1,5 +1,7 @@
 package megatron
 
+import "github.com/planc-dev/planc/ir/spec"
+
 // qwenExperts sets the experts of Qwen's families.
 func (m *modelReader) qwenExperts() {
 	m.set("intermediate_size", m.ffn(), "ffn_hidden_size")
@@ -80,9 +82,21 @@ func (m *modelReader) deepseekRouter(family string) {
 	m.set("topk_group", best, "moe_router_group_topk")
 }
 
-// balancedOver maps the kinds of balance losses to the tokens over which planc computes them.
-var balancedOver = map[string]string{"aux_loss": "micro_batch", "seq_aux_loss": "sequence",
-	"global_aux_loss": "global_batch"}
+// balancedOver maps the kinds of balance losses to the tokens over which planc computes them. Megatron-LM's aux_loss
+// sums over tp and cp, and planc's also over dp, which takes about the same time. global_aux_loss is not in the map: it
+// averages over the step's micro-batches, while planc's global_batch requires one.
+var balancedOver = map[string]string{"aux_loss": spec.OverMicroBatch, "seq_aux_loss": spec.OverSequence}
+
+// balanceLoss returns the kind of Megatron-LM's balance loss for the tokens over which planc computes it.
+func balanceLoss(over string) string {
+	switch over {
+	case spec.OverMicroBatch:
+		return "aux_loss"
+	case spec.OverGlobalBatch:
+		return "global_aux_loss"
+	}
+	return "seq_aux_loss"
+}
 
 // routing sets how routers are trained, and notes what the family does not have.
 func (m *modelReader) routing(sh shape) {
@@ -90,10 +104,18 @@ func (m *modelReader) routing(sh shape) {
 	if !sh.experts {
 		return
 	}
-	kind := s.text("moe_router_load_balancing_type")
-	if s.float("moe_aux_loss_coeff") > 0 && balancedOver[kind] != "" {
-		m.importer.set("train.experts.balance", floatText(s.float("moe_aux_loss_coeff")), "moe_aux_loss_coeff")
-		m.used("moe_router_load_balancing_type")
+	const loss, coefficient = "moe_router_load_balancing_type", "moe_aux_loss_coeff"
+	kind := s.text(loss)
+	over := balancedOver[kind]
+	if s.float(coefficient) > 0 && (over != "" || kind == "global_aux_loss") {
+		m.importer.set("train.experts.balance", floatText(s.float(coefficient)), coefficient)
+	}
+	switch {
+	case s.float(coefficient) <= 0:
+	case over != "":
+		m.importer.set("train.experts.over", over, loss)
+	case kind == "global_aux_loss":
+		m.note(loss, "averages the choices over the micro-batches of a step; planc prices a loss over each sequence")
 	}
 	if s.float("moe_z_loss_coeff") > 0 {
 		m.importer.set("train.experts.z", floatText(s.float("moe_z_loss_coeff")), "moe_z_loss_coeff")

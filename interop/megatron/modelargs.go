@@ -173,7 +173,7 @@ func (a *argumentList) experts(c *spec.Config) {
 	}
 	switch {
 	case c.Balance > 0:
-		a.add("--moe-router-load-balancing-type", "aux_loss")
+		a.add("--moe-router-load-balancing-type", balanceLoss(c.Over))
 		a.add("--moe-aux-loss-coeff", number(c.Balance))
 	default:
 		a.add("--moe-router-load-balancing-type", "none")

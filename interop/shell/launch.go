@@ -54,13 +54,13 @@ var launchNames = map[string]Counted{
 	"--ntasks": Total, "--num_processes": Total,
 }
 
-// shortNames are the options with one dash of the launchers that have them.
+// shortNames are single-dash options, by launcher.
 var shortNames = map[string]map[string]Counted{
 	"srun":   {"-N": Nodes, "-n": Total},
 	"mpirun": {"-np": Total, "-n": Total, "-N": PerNode},
 }
 
-// Offset returns where the command stands; -1 if that is not in the script.
+// Offset returns the byte offset of the command in the script; -1 if the command is not in the script.
 func (l *Launch) Offset() int {
 	for i := range l.Command.Words {
 		w := &l.Command.Words[i]
@@ -162,7 +162,7 @@ func (l *Launch) count() bool {
 	switch {
 	case l.Nodes > 0 && l.PerNode > 0:
 		l.Total = l.Nodes * l.PerNode
-	case l.PerNode > 0 && l.Total == 0 && !l.asks(Nodes):
+	case l.PerNode > 0 && !l.hasOption(Total) && !l.hasOption(Nodes):
 		l.Nodes, l.Total = 1, l.PerNode
 	case l.Total > 0 && l.Nodes > 0 && l.Total%l.Nodes == 0:
 		l.PerNode = l.Total / l.Nodes
@@ -170,8 +170,8 @@ func (l *Launch) count() bool {
 	return true
 }
 
-// asks reports whether an option of a kind is given, even if its value is not known.
-func (l *Launch) asks(kind Counted) bool {
+// hasOption reports whether an option of a kind is given, even if its value is not known.
+func (l *Launch) hasOption(kind Counted) bool {
 	return slices.ContainsFunc(l.Options, func(o LaunchOption) bool { return o.Counts == kind })
 }
 
@@ -195,15 +195,23 @@ func Directives(source []byte) (out []Directive) {
 			break // sbatch reads directives only in front of the first command
 		}
 		fields := strings.FieldsFunc(rest, func(r rune) bool { return r == ' ' || r == '=' || r == '\t' || r == '\r' })
-		if len(fields) >= 2 && directiveNames[fields[0]] != nil {
-			value := fields[1]
-			if strings.HasPrefix(value, "gpu:") { // gpu:8, gpu:a100:8
-				value = value[strings.LastIndexByte(value, ':')+1:]
+		for i := 1; i < len(fields); i++ {
+			name, value := fields[i-1], fields[i]
+			if directiveNames[name] != nil {
+				out = append(out, Directive{name, gpuCount(name, value), number, directiveNames[name]})
 			}
-			out = append(out, Directive{fields[0], value, number, directiveNames[fields[0]]})
 		}
 	}
 	return out
+}
+
+// gpuCount returns the number of GPUs in the value of an option that counts GPUs by their type: 8 of gpu:8, gpu:a100:8
+// and a100:8. Values of other options stay.
+func gpuCount(name, value string) string {
+	if name == "--gres" && strings.HasPrefix(value, "gpu:") || name == "--gpus-per-node" {
+		return value[strings.LastIndexByte(value, ':')+1:]
+	}
+	return value
 }
 
 // directiveNames are the variables that Slurm sets for each directive.
