@@ -19,10 +19,11 @@ import (
 // metricsName is the file in a run's folder that has one line per step.
 const metricsName = "metrics.jsonl"
 
-// gpuMark occurs only in the metrics of steps on GPUs. A job for a GPU cluster can also train on a CPU.
+// gpuMark occurs only in the metrics of steps on GPUs whose machine has NVML. A job for a GPU cluster can also train
+// on a CPU.
 const gpuMark = `"gpu_util":`
 
-// observeRun reads a run of planc: what ran from its job, and the step time from its metrics.
+// observeRun reads a planc run: the plan from its job file, the step time from its metrics.
 func observeRun(a *app, args []string, flags jobFlags, q *calibration) error {
 	j, err := loadJobHere(a, args, flags)
 	if err != nil {
@@ -39,14 +40,14 @@ func observeRun(a *app, args []string, flags jobFlags, q *calibration) error {
 	}
 	if !j.Hardware.IsCPU() && !bytes.Contains(data, []byte(gpuMark)) {
 		return ir.Diags{{Pos: j.Pos("cluster"), Code: costmodel.BadCluster,
-			Msg: fmt.Sprintf("%s has no GPU metrics (gpu_util, which needs NVML), so it was not trained on %s; for "+
-				"runs of other engines, use a table of rows", q.from,
-				planner.ClusterText(j.Hardware))}}
+			Msg: fmt.Sprintf("%s has no GPU metrics (gpu_util), so it was trained on a CPU, or on a machine without "+
+				"NVML: train on %s with the driver's libnvidia-ml.so.1; for runs of other engines, use a table of rows",
+				q.from, planner.ClusterText(j.Hardware))}}
 	}
 	step, n := medianStep(data, j.Train.GlobalBatch*j.Train.SeqLen)
 	if n == 0 {
 		return inputErrorf(NothingMeasured, "",
-			"%s has no step of %d tokens, the job's batch, apart from the first step of each attempt", file,
+			"%s has no step of %d unmasked tokens, the job's batch, apart from the first step of each attempt", file,
 			j.Train.GlobalBatch*j.Train.SeqLen)
 	}
 	found, err := askPlan(a, j, lockFlags{})
@@ -64,7 +65,8 @@ func observeRun(a *app, args []string, flags jobFlags, q *calibration) error {
 }
 
 // medianStep returns the median step time of a run in seconds, and the number of steps. It skips the first step of each
-// attempt, which also fills caches, and steps with another number of tokens, which belong to another job.
+// attempt, which also fills caches, and steps with another number of unmasked tokens. These belong to another job, or
+// have masked tokens, which the metric tokens (a total since training began) does not count.
 func medianStep(data []byte, tokens int) (seconds float64, n int) {
 	type line struct {
 		Attempt, Step int

@@ -14,7 +14,7 @@ import (
 	"github.com/planc-dev/planc/planner"
 )
 
-// completer returns the completions of a word.
+// completer is a completion function of cobra.
 type completer = func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective)
 
 // jobExtensions lists the extensions of job files.
@@ -70,16 +70,7 @@ func setKeys(_ *cobra.Command, _ []string, word string) ([]cobra.Completion, cob
 
 // setValues completes the value of a field: its names, and null, which removes it.
 func setValues(field, value string) []cobra.Completion {
-	var names []string
-	for _, f := range spec.Fields() {
-		if f.Path != field {
-			continue
-		}
-		names = f.Now
-		if len(names) == 0 {
-			names = f.Enum
-		}
-	}
+	names := fieldValues(field)
 	switch field {
 	case "model", "model.base":
 		names = spec.ModelNames()
@@ -91,6 +82,22 @@ func setValues(field, value string) []cobra.Completion {
 		out = append(out, field+"="+n)
 	}
 	return out
+}
+
+// fieldValues returns the names that a field takes and planc supports; nil if it takes anything else, or nothing yet.
+func fieldValues(path string) []string {
+	for _, f := range spec.Fields() {
+		switch {
+		case f.Path != path:
+			continue
+		case slices.Equal(f.Supported, []string{spec.NoneSupported}):
+			return nil
+		case len(f.Supported) > 0:
+			return f.Supported
+		}
+		return f.Enum
+	}
+	return nil
 }
 
 // whyNotKeys completes --why-not: the key of the last of several KEY=VALUE.
@@ -125,9 +132,9 @@ var flagCompleters = map[string]completer{
 	"cluster":   oneOf(clusterWords),
 	"set":       setKeys,
 	"why-not":   whyNotKeys,
-	"precision": values("bf16", "f32", "f64", "fp16"),
+	"precision": oneOf(func() []string { return fieldValues("train.precision.compute") }),
 	"engine":    values("planc", "megatron", "megatron-fsdp", "fsdp", "deepspeed", "hai-llm"),
-	"objective": values("throughput", "devices", "cost"),
+	"objective": oneOf(func() []string { return fieldValues("objective.kind") }),
 	"target":    values("cpu", "cuda"),
 	"after":     oneOf(stages),
 	"sweep":     sweepKeys,
@@ -191,7 +198,7 @@ func anyFile(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellC
 	return nil, cobra.ShellCompDirectiveDefault
 }
 
-// formatThen completes a FORMAT, and the arguments after it with another completer.
+// formatThen returns a completer of a FORMAT, and of the arguments after it with another completer.
 func formatThen(all func() []*interop.Format, rest completer) completer {
 	return func(c *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {

@@ -132,7 +132,7 @@ func initLine(f spec.Field) string {
 	default:
 		text += "; default: " + f.Default
 	}
-	if len(f.Now) == 1 && f.Now[0] == "-" {
+	if len(f.Supported) == 1 && f.Supported[0] == spec.NoneSupported {
 		text += " (not supported yet)"
 	}
 	if layout.Width(left) >= initComment {

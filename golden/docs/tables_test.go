@@ -147,7 +147,7 @@ func fieldTable(mapping string) []string {
 			example = code(key + ": " + f.Example)
 		}
 		out = append(out, harness.TableRow(code(key), f.Type, f.Default, mark[class],
-			f.Doc+supportNote(f.Now), example))
+			f.Doc+supportNote(f.Supported), example))
 	}
 	return out
 }
@@ -159,7 +159,7 @@ func supportNote(now []string) string {
 	switch {
 	case len(now) == 0:
 		return ""
-	case now[0] == "-":
+	case now[0] == spec.NoneSupported:
 		return ". *Not supported yet.*"
 	}
 	return ". *Today: " + strings.Join(now, ", ") + ".*"
@@ -170,11 +170,11 @@ func unsupportedTable(string) []string {
 	out := table("key", "supported today")
 	for _, f := range spec.Fields() {
 		switch {
-		case len(f.Now) == 0:
-		case f.Now[0] == "-":
+		case len(f.Supported) == 0:
+		case f.Supported[0] == spec.NoneSupported:
 			out = append(out, harness.TableRow(code(f.Path), "no value"))
 		default:
-			out = append(out, harness.TableRow(code(f.Path), strings.Join(f.Now, ", ")))
+			out = append(out, harness.TableRow(code(f.Path), strings.Join(f.Supported, ", ")))
 		}
 	}
 	return out
@@ -235,7 +235,7 @@ func planKeyTable(string) []string {
 			f.Doc += "; not a pin: set `train." + key + "` in the job"
 		}
 		values := cmp.Or(strings.Join(f.Enum, ", "), strings.TrimSuffix(f.Type, ", or a list"))
-		out = append(out, harness.TableRow(code(key), values, f.Doc+supportNote(f.Now), legalIf(key)))
+		out = append(out, harness.TableRow(code(key), values, f.Doc+supportNote(f.Supported), legalIf(key)))
 	}
 	return out
 }

@@ -15,9 +15,13 @@ type Field struct {
 	Default string   // the default
 	Example string   // a value, as in --set
 	Enum    []string // the allowed values, nil if any
-	Now     []string // the values that planc supports; nil: all; "-": none
-	Group   bool     // a mapping, whose fields follow
+	// the values that planc supports; nil: all; only NoneSupported: none
+	Supported []string
+	Group     bool // a mapping, whose fields follow
 }
+
+// NoneSupported stands alone in Field.Supported if planc supports no value yet.
+const NoneSupported = "-"
 
 // Fields returns the keys of the job file in its order. A mapping precedes its fields.
 func Fields() []Field { return fieldsOf(reflect.ValueOf(*defaults()), "", "") }
@@ -32,7 +36,7 @@ func fieldsOf(v reflect.Value, path, class string) (out []Field) {
 		}
 		row := Field{Path: strings.TrimPrefix(path+"."+key, "."), Type: typeWords(f.Type, tag), Doc: tag.Get("doc"),
 			Class:   tag.Get("class"),
-			Example: tag.Get("eg"), Enum: words(tag.Get("enum")), Now: words(tag.Get("now")), Group: isGroup(f.Type)}
+			Example: tag.Get("eg"), Enum: words(tag.Get("enum")), Supported: words(tag.Get("now")), Group: isGroup(f.Type)}
 		if row.Class == "" {
 			row.Class = class
 		}

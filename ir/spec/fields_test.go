@@ -33,7 +33,7 @@ func TestFields(t *testing.T) {
 	if f := at("plan.tp"); f.Class != "d" || f.Group {
 		t.Errorf("%+v: pins decide the plan", f)
 	}
-	if f := at("data.tokenizer"); !slices.Contains(f.Now, "bytes") {
+	if f := at("data.tokenizer"); !slices.Contains(f.Supported, "bytes") {
 		t.Errorf("%+v", f)
 	}
 	if len(fields) < 60 {
@@ -64,7 +64,7 @@ func TestFieldExamples(t *testing.T) {
 			sets = append([]string{"model=qwen3-30b-a3b"}, sets...)
 		}
 		_, err := tryLoad(small, sets...)
-		later := len(f.Now) == 1 && f.Now[0] == "-"
+		later := len(f.Supported) == 1 && f.Supported[0] == NoneSupported
 		if later != (err != nil) || later && !strings.Contains(err.Error(), "not supported yet") {
 			t.Errorf("%v: %v", sets, err)
 		}
