@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// compare runs both sides in alternating turns.
+// compare runs both sides in alternating rounds.
 func compare(dir string, m model, g *gauge) (*result, error) {
 	bin, err := build(dir, m)
 	if err != nil {
@@ -39,7 +39,7 @@ func compare(dir string, m model, g *gauge) (*result, error) {
 		if err != nil {
 			return nil, err
 		}
-		r.ours, r.oursAll, r.limits = append(r.ours, took...), append(r.oursAll, median(took)),
+		r.ours, r.oursMedians, r.limits = append(r.ours, took...), append(r.oursMedians, median(took)),
 			append(r.limits, around.best)
 		r.sustained = append(r.sustained, around.sustained)
 		if p == nil {
@@ -49,13 +49,13 @@ func compare(dir string, m model, g *gauge) (*result, error) {
 		if err != nil {
 			return nil, err
 		}
-		r.peer, r.peerAll = append(r.peer, took...), append(r.peerAll, median(took))
+		r.peer, r.peerMedians = append(r.peer, took...), append(r.peerMedians, median(took))
 		r.peerRSS = p.rss
 	}
 	return r, nil
 }
 
-// stepsOf returns the number of steps in a turn.
+// stepsOf returns the number of steps in a round.
 func stepsOf(m model) int {
 	if *steps > 0 {
 		return *steps
@@ -123,7 +123,7 @@ func (r *result) read(path string, start time.Time) (took []float64, err error) 
 	return took, nil
 }
 
-// peer is a process of peer.py that waits for its turns.
+// peer is a process of peer.py that waits for its rounds.
 type peer struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser

@@ -36,7 +36,8 @@ func fieldsOf(v reflect.Value, path, class string) (out []Field) {
 		}
 		row := Field{Path: strings.TrimPrefix(path+"."+key, "."), Type: typeWords(f.Type, tag), Doc: tag.Get("doc"),
 			Class:   tag.Get("class"),
-			Example: tag.Get("eg"), Enum: words(tag.Get("enum")), Supported: words(tag.Get("now")), Group: isGroup(f.Type)}
+			Example: tag.Get("eg"), Enum: words(tag.Get("enum")),
+			Supported: words(tag.Get("now")), Group: isGroup(f.Type)}
 		if row.Class == "" {
 			row.Class = class
 		}
