@@ -113,7 +113,8 @@ func (r *result) print(m model) {
 	floor := m.flops() / median(r.limits) / 1e9
 	ours := median(r.ours)
 	fmt.Printf("%-6s %9.2f %9.2f %6.1f%% %6.1f%% %10.2f-%-10.2f", m.name, 1e3*floor, 1e3*ours,
-		100*r.fractionOfPeak(m, r.limits), 100*r.fractionOfPeak(m, r.sustained), 1e3*slices.Min(r.ours), 1e3*slices.Max(r.ours))
+		100*r.fractionOfPeak(m, r.limits), 100*r.fractionOfPeak(m, r.sustained),
+		1e3*slices.Min(r.ours), 1e3*slices.Max(r.ours))
 	if len(r.peer) == 0 {
 		fmt.Printf(" %9s %9s %5dM %9s %7.3f\n", "-", "-", r.rss>>20, "-", r.first)
 		return
