@@ -379,6 +379,8 @@ func (s *stepBounder) quote(p *candidate) quote {
 	s.measureActivations(&s.activationScratch, p.family, p.recompute, p.n, p.scattersEachMicro())
 	r := s.shardingCost(p.family, *p.sharding)
 	costs := s.layerTimesOf(p.family, p.recompute, p.scattersEachMicro(), p.order)
-	return quote{s.closedForm(p.family, *p.sharding, p.recompute, p.n, p.order, costs), s.peakBytes(p.family,
+	terms := s.boundTerms(p.family, *p.sharding, costs)
+	terms.exact = true
+	return quote{s.closedForm(&terms, *p.sharding, p.recompute, p.n, p.order), s.peakBytes(p.family,
 		&s.activationScratch, r.stateMemory)}
 }

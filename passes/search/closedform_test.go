@@ -8,7 +8,7 @@ import (
 // Closed forms of memory and time equal the results of the passes' own tables.
 func TestClosedForms(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 9))
-	for range 60 {
+	for range draws(60) {
 		p := randomProblem(t, r)
 		s, err := newSearcher(p)
 		if err != nil {

@@ -185,7 +185,7 @@ func TestCompositionOfFamilies(t *testing.T) {
 func TestCompositionIsTheProgram(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	seen := map[string]int{}
-	for range 40 {
+	for range draws(48) {
 		p := randomProblem(t, r)
 		s, err := newSearcher(p)
 		if err != nil {
@@ -202,7 +202,7 @@ func TestCompositionIsTheProgram(t *testing.T) {
 	t.Log(seen)
 	for _, what := range []string{"none", "1f1b", "gpipe", "interleaved", "zb-h1", "zb-v", "recompute full",
 		"recompute selective", "zero 1", "zero 2", "zero 3", "pp 2", "pp 4", "groups true"} {
-		if seen[what] < 5 {
+		if seen[what] < min(5, draws(9)) {
 			t.Errorf("%s was drawn %d times", what, seen[what])
 		}
 	}

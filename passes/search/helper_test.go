@@ -1,6 +1,7 @@
 package search
 
 import (
+	"os"
 	"testing"
 
 	"github.com/planc-dev/planc/costmodel"
@@ -8,6 +9,14 @@ import (
 	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/ir/zoo"
 )
+
+// draws returns how often a test draws: n times if PLANC_BRUTE is set, as in .ci/run, and otherwise a third of it.
+func draws(n int) int {
+	if os.Getenv("PLANC_BRUTE") != "" {
+		return n
+	}
+	return n / 3
+}
 
 // cluster returns a cluster of the catalogue, as a job names it.
 func cluster(t testing.TB, name string, nodes, devices int) *costmodel.Cluster {

@@ -59,11 +59,12 @@ type boundTerms struct {
 	zeroTimes  []zeroTime // nil if ZeRO communicates nothing
 	overlap    bool
 	contention costmodel.Contention
+	exact      bool // the number of recomputed layers is known, not only its minimum
 }
 
 // timeBound returns lower bounds of the pass times of a chunk that recomputes its first layers, in groups of every.
 func (c *chunkKind) timeBound(t *boundTerms, layers, every int) (out chunkBound) {
-	var forward, backward passWork
+	var forward, backward, weights passWork
 	var first costmodel.Seconds
 	for i := range c.runs {
 		r := &c.runs[i]
@@ -76,7 +77,7 @@ func (c *chunkKind) timeBound(t *boundTerms, layers, every int) (out chunkBound)
 		}
 		forward.compute += (n - k) * l.forward
 		backward.compute += (n - k) * l.backward
-		out.weights += (n - k) * l.weights
+		weights.compute += (n - k) * l.weights
 		if every > 1 {
 			forward.compute += k * l.forward
 			backward.compute += k * (l.forward + l.backward + l.weights)
@@ -89,6 +90,10 @@ func (c *chunkKind) timeBound(t *boundTerms, layers, every int) (out chunkBound)
 			first = max(first, m.gather)
 			forward.comm += n * m.gather
 			backward.comm += n * (m.gather + m.scatter)
+			if l.weights > 0 { // a pass that computes gradients of weights scatters them
+				backward.comm -= (n - k) * m.scatter
+				weights.comm += (n - k) * m.scatter
+			}
 		}
 	}
 	if t.family.plan.VPP == 1 { // the first layer's parameters are already gathered
@@ -96,11 +101,11 @@ func (c *chunkKind) timeBound(t *boundTerms, layers, every int) (out chunkBound)
 		backward.comm -= first
 	}
 	out.forward = forward.bound(t.overlap, t.contention)
-	if t.family.splitsBackward { // either part may communicate the gradients
-		out.backward = backward.compute
+	if t.family.splitsBackward && !t.exact { // either part may communicate the gradients
+		out.backward, out.weights = backward.compute, weights.compute
 		return out
 	}
-	out.backward = backward.bound(t.overlap, t.contention)
+	out.backward, out.weights = backward.bound(t.overlap, t.contention), weights.bound(t.overlap, t.contention)
 	return out
 }
 
@@ -126,17 +131,24 @@ func (s *collectiveTimer) messageTime(f *family, stream int, o *axisOrder) costm
 // shard.WithoutTraffic is set, the bound leaves out ZeRO communication.
 func (s *stepBounder) stepBound(f *family, shard space.Sharding, a *space.RecomputeChoice, n int,
 	o *axisOrder) costmodel.Seconds {
-	return s.closedForm(f, shard, a, n, o, s.layerTimeBounds(f, a, f.splitsBackward && shard.Zero >= 2, o))
+	terms := s.boundTerms(f, shard, s.layerTimeBounds(f, a, f.splitsBackward && shard.Zero >= 2, o))
+	terms.exact = a.Kind == "none"
+	return s.closedForm(&terms, shard, a, n, o)
+}
+
+// boundTerms returns the inputs of timeBound for a family and a sharding, without the times of ZeRO.
+func (s *stepBounder) boundTerms(f *family, shard space.Sharding, costs []layerTimes) boundTerms {
+	return boundTerms{family: f, costs: costs, overlap: s.overlap[min(shard.Zero, 1)],
+		contention: s.contends(shard.Zero)}
 }
 
 // closedForm returns a closed-form lower bound of the simulated step time. Its bound for the passes is that of
-// [costmodel.Floor] with the given layer costs. It adds the step overhead and the update of the fullest stage.
-func (s *stepBounder) closedForm(f *family, shard space.Sharding, a *space.RecomputeChoice, n int, o *axisOrder,
-	costs []layerTimes) costmodel.Seconds {
+// [costmodel.Floor] with the given terms. It adds the step overhead and the update of the fullest stage.
+func (s *stepBounder) closedForm(terms *boundTerms, shard space.Sharding, a *space.RecomputeChoice, n int,
+	o *axisOrder) costmodel.Seconds {
+	f := terms.family
 	stream := s.blocksOf(f, a, f.splitsBackward && shard.Zero >= 2).stream
 	var end *postPassCost
-	terms := boundTerms{family: f, costs: costs, overlap: s.overlap[min(shard.Zero, 1)],
-		contention: s.contends(shard.Zero)}
 	if !shard.WithoutTraffic {
 		end = s.postPassCost(f, shard, o)
 		terms.zeroTimes = end.zeroTimes
@@ -147,7 +159,7 @@ func (s *stepBounder) closedForm(f *family, shard space.Sharding, a *space.Recom
 	kinds := s.boundScratch[:0]
 	through := costmodel.Seconds(0)
 	for i := range fr.kinds {
-		k := fr.kinds[i].timeBound(&terms, layers, every)
+		k := fr.kinds[i].timeBound(terms, layers, every)
 		through += costmodel.Seconds(fr.kinds[i].count) * (k.forward + k.backward)
 		kinds = append(kinds, k)
 	}
