@@ -33,13 +33,13 @@ func FuzzImport(f *testing.F) {
 		if string(im.Doc.Bytes()) != text {
 			t.Fatal("an import changes the file")
 		}
-		if err := im.Doc.Set(interop.Value{Key: "--sequence_parallel", Text: "false"}); err != nil {
+		if err := im.Doc.Set(interop.Value{Key: "--sequence_parallel", Text: "true"}); err != nil {
 			if string(im.Doc.Bytes()) != text {
 				t.Fatalf("a refused edit changes the file: %v", err)
 			}
 			return
 		}
-		if got, ok := im.Doc.Get("--sequence_parallel"); !ok || got != "false" {
+		if got, ok := im.Doc.Get("--sequence_parallel"); !ok || got != "true" {
 			t.Fatalf("--sequence_parallel is %q\n%s", got, im.Doc.Bytes())
 		}
 	})
