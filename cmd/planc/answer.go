@@ -10,7 +10,7 @@ import (
 // document.
 type answer struct {
 	lock     lockFlags
-	complete func(*loaded, *screen.Document, *decision) error
+	complete func(*screen.Document, *decision) error
 	screen   func(*screen.Document) string
 	brief    bool // if the lock is stale, print only the difference and not the screen
 }
@@ -28,29 +28,29 @@ func answerJob(a *app, args []string, f jobFlags, as answer) error {
 	if err != nil {
 		return err
 	}
-	d := screen.NewDocument(j.Question, found.Decision, found.lock)
+	d := screen.NewDocument(found.Question, found.Decision, found.lock)
 	d.Planc = version
 	err = a.RunSearches(func() error { d.FindTightFit(); return nil })
 	if err != nil {
 		return err
 	}
-	if err := as.complete(j, d, found); err != nil {
+	if err := as.complete(d, found); err != nil {
 		return err
 	}
-	if err := showAnswer(a, j, d, found, as); err != nil {
+	if err := showAnswer(a, d, found, as); err != nil {
 		return err
 	}
 	if found.Unfit != nil {
-		return noPlanFits(j, found.Unfit, true)
+		return noPlanFits(found.job, found.Unfit, true)
 	}
 	if as.lock.update {
-		return updateLock(a, j, found)
+		return updateLock(a, found)
 	}
 	return nil
 }
 
 // showAnswer prints the answer.
-func showAnswer(a *app, j *loaded, d *screen.Document, found *decision, as answer) error {
+func showAnswer(a *app, d *screen.Document, found *decision, as answer) error {
 	l := found.lock
 	if a.json {
 		return a.PrintJSON(d)
@@ -62,7 +62,7 @@ func showAnswer(a *app, j *loaded, d *screen.Document, found *decision, as answe
 	if as.lock.update {
 		last = ""
 	}
-	text := screen.LockDifference(found.lock, j.Question, found.Best).Text(last)
+	text := screen.LockDifference(found.lock, found.Question, found.Best).Text(last)
 	if !as.brief {
 		text = as.screen(d) + "\n" + text
 	}
@@ -70,12 +70,12 @@ func showAnswer(a *app, j *loaded, d *screen.Document, found *decision, as answe
 }
 
 // updateLock writes the lock of the plan that was found.
-func updateLock(a *app, j *loaded, found *decision) error {
-	p, err := compileProgram(a, j, found.Best.Plan, nil)
+func updateLock(a *app, found *decision) error {
+	p, err := compileProgram(a, found.job, found.Best.Plan, nil)
 	if err != nil {
 		return err
 	}
-	found.expect = lock.ExpectOf(j.Question, found.Best)
+	found.expect = lock.ExpectOf(found.Question, found.Best)
 	l, f := found.lock, found.lock.NewFile(found.forLock(programHash(p)))
 	if l.IsObeyed() && sameText(l.Text, f.Bytes()) {
 		a.Notef("%s is unchanged", l.Name())
@@ -84,6 +84,7 @@ func updateLock(a *app, j *loaded, found *decision) error {
 	if err := writeLock(a, l, f); err != nil {
 		return err
 	}
+	j := found.job
 	if j.overridden {
 		a.Notef("note: the lock is for the job as changed by flags; it does not hold until %s has the same values",
 			shell.Slashed(j.path))

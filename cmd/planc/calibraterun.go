@@ -54,6 +54,7 @@ func observeRun(a *app, args []string, flags jobFlags, q *calibration) error {
 	if err != nil {
 		return err
 	}
+	j = found.job
 	q.cluster = j.Hardware
 	q.rows = []calibrate.Observation{{Name: fmt.Sprintf("%d steps", n), Problem: j.Problem(), Plan: found.Best.Plan,
 		StepS: step}}

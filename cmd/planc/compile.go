@@ -61,7 +61,7 @@ GPU. Without nvcc, the binary compiles its kernels with NVRTC at each start.`,
 				return err
 			}
 			binary := &compilation{app: a, job: job, locks: locks, on: on}
-			_, err = binary.build(build.Request{Out: out}, emit)
+			built, err := binary.build(build.Request{Out: out}, emit)
 			if err == nil {
 				a.Notef("binary   %s", shell.Slashed(out))
 				if v := build.GLIBC(out); v != "" {
@@ -71,6 +71,7 @@ GPU. Without nvcc, the binary compiles its kernels with NVRTC at each start.`,
 				if emit != "" {
 					a.Notef("sources  %s", shell.Slashed(emit))
 				}
+				job = built.job
 				if !job.Hardware.IsCPU() && !c.Flags().Changed("target") {
 					a.Note("target", fmt.Sprintf("cpu: all %d ranks run on one CPU instead of %s; --target cuda "+
 						"builds for GPUs",
@@ -135,15 +136,21 @@ type compilation struct {
 	on    codegen.Target
 }
 
+// builtBinary is the binary of a job, and the job on the hardware that its plan is for.
+type builtBinary struct {
+	build.Result
+	job *loaded
+}
+
 // build builds the job's binary, reports how it was built, and writes the lock. For planc run (r.Host) it leaves the
 // lock unchanged. The generated sources are also written to the folder emit, if it is not empty.
-func (c *compilation) build(r build.Request, emit string) (build.Result, error) {
+func (c *compilation) build(r build.Request, emit string) (*builtBinary, error) {
 	g, err := c.generate()
 	if err != nil {
-		return build.Result{}, err
+		return nil, err
 	}
 	if err := writeFiles(emit, g.files); err != nil {
-		return build.Result{}, err
+		return nil, err
 	}
 	if c.on == codegen.GPU {
 		r.CUDA = cuda.Sources
@@ -151,14 +158,14 @@ func (c *compilation) build(r build.Request, emit string) (build.Result, error) 
 	built, err := buildBinary(c.app, r, g.files)
 	switch {
 	case err != nil:
-		return built, err
+		return nil, err
 	case r.Host || c.job.overridden:
-		reportStaleLock(c.app, c.job, g.decision, "The lock was not written.")
+		reportStaleLock(c.app, g.decision, "The lock was not written.")
 	default:
-		reportStaleLock(c.app, c.job, g.decision, "")
-		saveLock(c.app, c.job, g.decision, g.program)
+		reportStaleLock(c.app, g.decision, "")
+		saveLock(c.app, g.decision, g.program)
 	}
-	return built, nil
+	return &builtBinary{built, g.job}, nil
 }
 
 // generate returns the sources of the job's binary, and the kernels that are compiled before Go is. Only the code of
@@ -171,7 +178,7 @@ func (c *compilation) generate() (*generated, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := compileProgram(c.app, c.job, d.Best.Plan, nil)
+	p, err := compileProgram(c.app, d.job, d.Best.Plan, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -179,15 +186,15 @@ func (c *compilation) generate() (*generated, error) {
 	if err := checkProgram(c.app, d.lock, g.program, c.locks); err != nil {
 		return nil, err
 	}
-	j, err := c.job.withLocalExpectation(d)
+	local, err := c.job.withLocalExpectation(d)
 	if err != nil {
 		return nil, err
 	}
-	shape := form{pkg: "main", main: true, dir: binary.DataFolder(j.Question), on: c.on}
-	src, err := generateSource(c.app, j, d, p, shape)
+	shape := form{pkg: "main", main: true, dir: binary.DataFolder(local.job.Question), on: c.on}
+	src, err := generateSource(c.app, local, p, shape)
 	g.files = map[string][]byte{"main.go": src}
 	if err == nil && c.on == codegen.GPU {
-		err = addKernels(c.app, g.files, j.Hardware.GPU.Arch, input(j, d, p, shape))
+		err = addKernels(c.app, g.files, local.job.Hardware.GPU.Arch, input(local, p, shape))
 	}
 	return g, err
 }

@@ -13,6 +13,7 @@ import (
 // decision is the planner's decision, and what the job's lock adds to it.
 type decision struct {
 	*planner.Decision
+	job  *loaded        // on the hardware that its objective chooses
 	own  *search.Priced // the plan that the search itself recommends, if the lock holds another one
 	lock *lock.Job      // of commands that obey and write locks
 	// expect is what a training program compares its steps with; the zero value: what planc expects now.
@@ -22,6 +23,13 @@ type decision struct {
 // forLock returns what a lock records of the decision. program is the hash of its program.
 func (d *decision) forLock(program string) lock.Decided {
 	return lock.Decided{Best: d.Best, Counts: d.Counts, Expect: d.expect, Program: program, Planc: version}
+}
+
+// withQuestion returns the job with another question.
+func (j *loaded) withQuestion(q *planner.Question) *loaded {
+	m := *j
+	m.Question = q
+	return &m
 }
 
 // searchPlan finds the job's plan, on the hardware that its objective chooses. Pins that leave one plan are priced even
@@ -35,8 +43,7 @@ func searchPlan(a *app, j *loaded) (*decision, error) {
 	if err != nil {
 		return nil, noFitAsError(err)
 	}
-	j.Question = d.Question
-	return &decision{Decision: d}, nil
+	return &decision{Decision: d, job: j.withQuestion(d.Question)}, nil
 }
 
 // choosePlan is search for commands that need a plan that fits.
@@ -46,7 +53,7 @@ func choosePlan(a *app, j *loaded) (*decision, error) {
 	}
 	d, err := searchPlan(a, j)
 	if err == nil && d.Unfit != nil {
-		return nil, noPlanFits(j, d.Unfit, false)
+		return nil, noPlanFits(d.job, d.Unfit, false)
 	}
 	return d, err
 }

@@ -34,9 +34,9 @@ otherwise the difference is shown too.`,
 		Args:    oneJob,
 		RunE: func(c *cobra.Command, args []string) error {
 			as := answer{lock: locks, screen: screen.Explain,
-				complete: func(j *loaded, d *screen.Document, found *decision) (err error) {
-					addExplanation(a, j, d, found, true)
-					d.Head.Stages, err = stageTimes(j.Question, d.Plan.Plan)
+				complete: func(d *screen.Document, found *decision) (err error) {
+					addExplanation(a, d, found, true)
+					d.Head.Stages, err = stageTimes(found.Question, d.Plan.Plan)
 					return err
 				}}
 			if c.Flags().Changed("why-not") {
@@ -44,8 +44,8 @@ otherwise the difference is shown too.`,
 				if err != nil {
 					return err
 				}
-				as.screen, as.complete = screen.WhyNot, func(j *loaded, d *screen.Document, found *decision) error {
-					addExplanation(a, j, d, found, a.json)
+				as.screen, as.complete = screen.WhyNot, func(d *screen.Document, found *decision) error {
+					addExplanation(a, d, found, a.json)
 					return a.RunSearches(func() error { return d.AskWhyNot(restriction) })
 				}
 			}
@@ -62,10 +62,10 @@ otherwise the difference is shown too.`,
 }
 
 // addExplanation adds an explanation to the document. hasLevers asks for levers and rules of thumb, which are searches.
-func addExplanation(a *app, j *loaded, d *screen.Document, found *decision, hasLevers bool) {
+func addExplanation(a *app, d *screen.Document, found *decision, hasLevers bool) {
 	o := planner.ExplainOptions{HasLevers: hasLevers, LockedBatch: found.lock.Batch()}
 	_ = a.RunWithNotice("weighing what would change it", func() error { d.Explain(o); return nil })
-	d.Head.Experts = screen.Experts(found.Best.Plan, search.ExpertsOf(j.Problem(), found.Best.Plan))
+	d.Head.Experts = screen.Experts(found.Best.Plan, search.ExpertsOf(found.Question.Problem(), found.Best.Plan))
 }
 
 // stageTimes returns the busy time of each stage of the chosen plan; nil if there is only one stage.

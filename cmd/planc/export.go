@@ -231,7 +231,7 @@ func exportJob(a *app, format *interop.Format, args []string, f jobFlags, like [
 		return nil, err
 	}
 	if found.Unfit != nil {
-		return nil, noPlanFits(j, found.Unfit, false)
+		return nil, noPlanFits(found.job, found.Unfit, false)
 	}
 	plan := found.Best.Plan
 	if !found.IsGiven {
@@ -244,5 +244,5 @@ func exportJob(a *app, format *interop.Format, args []string, f jobFlags, like [
 	if err != nil {
 		return nil, err
 	}
-	return &exported{text, migrate.Notes(format, found.Question, plan), j}, nil
+	return &exported{text, migrate.Notes(format, found.Question, plan), found.job}, nil
 }

@@ -71,7 +71,7 @@ func genJob(a *app, args []string, flags jobFlags, r genRequest) error {
 	if err != nil {
 		return err
 	}
-	g, err := regenerate(a, j, d, t)
+	g, err := regenerate(a, d, t)
 	if err != nil {
 		return err
 	}
@@ -85,16 +85,16 @@ func genJob(a *app, args []string, flags jobFlags, r genRequest) error {
 	} else if err := checkProgram(a, d.lock, g.program, r.locks); err != nil {
 		return err
 	}
-	return writeGenerated(a, j, g, t)
+	return writeGenerated(a, g, t)
 }
 
 // regenerate generates the files of gen in memory, by their paths relative to the lock's folder.
-func regenerate(a *app, j *loaded, d *decision, t *target) (*generated, error) {
-	p, err := compileProgram(a, j, d.Best.Plan, nil)
+func regenerate(a *app, d *decision, t *target) (*generated, error) {
+	p, err := compileProgram(a, d.job, d.Best.Plan, nil)
 	if err != nil {
 		return nil, err
 	}
-	src, err := generateSource(a, j, d, p, form{pkg: t.pkg, main: t.main, from: t.job})
+	src, err := generateSource(a, d, p, form{pkg: t.pkg, main: t.main, from: t.job})
 	return &generated{decision: d, program: programHash(p), files: map[string][]byte{t.key: src}}, err
 }
 
@@ -138,7 +138,7 @@ func fileDiff(folder, path string, generated []byte) string {
 }
 
 // writeGenerated writes the files, removes obsolete files of an earlier run, and writes the lock.
-func writeGenerated(a *app, j *loaded, g *generated, t *target) error {
+func writeGenerated(a *app, g *generated, t *target) error {
 	if err := os.MkdirAll(t.dir, 0o777); err != nil {
 		return fmt.Errorf("-o %s: the folder cannot be created: %w", t.dir, err)
 	}
@@ -155,7 +155,8 @@ func writeGenerated(a *app, j *loaded, g *generated, t *target) error {
 	if err := removeOld(a, g, t); err != nil {
 		return err
 	}
-	reportStaleLock(a, j, g.decision, "")
+	reportStaleLock(a, g.decision, "")
+	j := g.job
 	if !j.Hardware.IsCPU() {
 		a.Note("target", fmt.Sprintf("cpu: this code runs all %d ranks on one CPU instead of %s. Not supported "+
 			"yet: generated code for GPUs; planc compile --target cuda builds a binary for them", j.Hardware.Devices(),

@@ -109,11 +109,11 @@ func printIR(a *app, args []string, flags jobFlags, want []string) error {
 		return err
 	}
 	texts := map[string]string{}
-	p, err := compileProgram(a, job, found.Best.Plan, func(stage, text string) { texts[stage] = text })
+	p, err := compileProgram(a, found.job, found.Best.Plan, func(stage, text string) { texts[stage] = text })
 	if err != nil {
 		return err
 	}
-	texts[gemmsStage] = productsText(job, p)
+	texts[gemmsStage] = productsText(found.job, p)
 	return a.Print(archive(want, texts))
 }
 
@@ -143,7 +143,7 @@ func printPicture(a *app, args []string, flags jobFlags, file string) error {
 	if err != nil {
 		return err
 	}
-	p, err := compileProgram(a, job, found.Best.Plan, nil)
+	p, err := compileProgram(a, found.job, found.Best.Plan, nil)
 	if err != nil {
 		return err
 	}

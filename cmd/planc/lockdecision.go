@@ -32,7 +32,7 @@ func askPlan(a *app, j *loaded, f lockFlags) (*decision, error) {
 			"--update writes the lock next to a job file, and this job has no file; write one with --save FILE")
 	}
 	if f.update || l.State() == lock.Stale { // locks must not depend on measurements of this machine
-		*j = *j.atCatalogueRates()
+		j = j.atCatalogueRates()
 	}
 	if f.locked && !l.IsObeyed() {
 		return nil, refuseLock(a, j, l)
@@ -44,7 +44,7 @@ func askPlan(a *app, j *loaded, f lockFlags) (*decision, error) {
 		}
 		d.IsGiven = true
 		if f.locked {
-			err = checkSameProgram(a, j, l)
+			err = checkSameProgram(a, d.job, l)
 		}
 		return d, err
 	}
@@ -79,8 +79,9 @@ func searchWithLocked(a *app, j *loaded, l *lock.Job, locked ir.Plan) (*decision
 	if d.Best.Plan == locked {
 		return d, nil
 	}
-	p := j.problemOf(locked)
-	d.Question = j.Question
+	j = d.job.onDevicesOf(locked)
+	d.job, d.Question = j, j.Question
+	p := j.Problem()
 	if reasons := search.Check(p, locked); len(reasons) > 0 {
 		return nil, l.WrongPlanError(reasons)
 	}
@@ -136,12 +137,13 @@ func noteBetter(a *app, j *loaded, l *lock.Job, found, locked search.Priced) {
 // obey returns the decision of the lock without a search. It prices the plan only if somebody has edited it. It fails
 // if the plan is illegal.
 func (j *loaded) obey(l *lock.Job) (*decision, error) {
-	if reasons := search.Check(j.problemOf(l.File.Plan), l.File.Plan); len(reasons) > 0 {
+	j = j.onDevicesOf(l.File.Plan)
+	if reasons := search.Check(j.Problem(), l.File.Plan); len(reasons) > 0 {
 		return nil, l.WrongPlanError(reasons)
 	}
 	f := l.File
 	d := &decision{Decision: &planner.Decision{Question: j.Question, Result: &search.Result{
-		Best: search.Priced{Plan: f.Plan, Predict: f.Predict}, Counts: f.Search}}, lock: l, expect: f.Expect}
+		Best: search.Priced{Plan: f.Plan, Predict: f.Predict}, Counts: f.Search}}, job: j, lock: l, expect: f.Expect}
 	if !f.Edited() {
 		return d, nil
 	}
@@ -154,15 +156,17 @@ func (j *loaded) obey(l *lock.Job) (*decision, error) {
 	return d, nil
 }
 
-// problemOf returns the job's search problem. If the objective decides the number of devices, it is that of the locked
-// plan.
-func (j *loaded) problemOf(locked ir.Plan) *search.Problem {
-	if n := locked.Ranks(); j.Objective.Kind != spec.Throughput && n > 0 && n != j.Hardware.Devices() {
-		if q, err := j.OnDevices(n); err == nil {
-			j.Question = q
-		}
+// onDevicesOf returns the job on as many devices as a locked plan has, if the objective decides their number.
+func (j *loaded) onDevicesOf(locked ir.Plan) *loaded {
+	n := locked.Ranks()
+	if j.Objective.Kind == spec.Throughput || n == 0 || n == j.Hardware.Devices() {
+		return j
 	}
-	return j.Problem()
+	q, err := j.OnDevices(n)
+	if err != nil {
+		return j // the rules of legality say what is wrong with the plan
+	}
+	return j.withQuestion(q)
 }
 
 // decidePlan returns the decision for commands that compile: the lock's plan if the lock holds, without a search;
@@ -185,7 +189,7 @@ func decidePlan(a *app, j *loaded, f lockFlags) (*decision, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.lock, d.expect = l, lock.ExpectOf(j.Question, d.Best)
+	d.lock, d.expect = l, lock.ExpectOf(d.Question, d.Best)
 	return d, nil
 }
 
@@ -267,17 +271,17 @@ func anotherProgram(f *lock.File) string {
 const planEdited = "the lock's plan was edited"
 
 // reportStaleLock reports on stderr that a stale lock was not used, and what that changes.
-func reportStaleLock(a *app, j *loaded, d *decision, last string) {
+func reportStaleLock(a *app, d *decision, last string) {
 	if l := d.lock; l.State() == lock.Stale {
-		a.Notef("%s", strings.TrimSuffix(screen.LockDifference(d.lock, j.Question, d.Best).Text(last), "\n"))
+		a.Notef("%s", strings.TrimSuffix(screen.LockDifference(l, d.Question, d.Best).Text(last), "\n"))
 	}
 }
 
 // saveLock writes the lock after a compilation, unless flags have changed the job. A failure is only a note, because
 // the binary is valid.
-func saveLock(a *app, j *loaded, d *decision, program string) {
+func saveLock(a *app, d *decision, program string) {
 	l := d.lock
-	if j.overridden || l.Path == "" {
+	if d.job.overridden || l.Path == "" {
 		return
 	}
 	if err := writeLock(a, l, l.Updated(d.forLock(program))); err != nil {

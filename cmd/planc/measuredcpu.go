@@ -51,24 +51,25 @@ func (j *loaded) atCatalogueRates() *loaded {
 	return j.catalogue
 }
 
-// withLocalExpectation returns the job for a program that runs only on this machine, and sets the expectation of the
-// decision to the step time at measured rates. The decision itself was made at the catalogue's rates.
-func (j *loaded) withLocalExpectation(d *decision) (*loaded, error) {
+// withLocalExpectation returns a decision for a program that runs only on this machine: for the job at measured rates,
+// with the step time that they predict. The decision itself was made at the catalogue's rates.
+func (j *loaded) withLocalExpectation(d *decision) (*decision, error) {
 	if j.MeasuredCPU == nil {
-		return j, nil
+		return d, nil
 	}
-	m, chosen := *j, j.catalogue.Hardware
-	var err error
-	m.Question, err = j.OnNodes(chosen.Nodes, chosen.Node.Devices)
+	chosen := d.job.Hardware
+	q, err := j.OnNodes(chosen.Nodes, chosen.Node.Devices)
 	if err != nil {
 		return nil, err
 	}
-	price, err := search.Price(m.Problem(), d.Best.Plan)
+	price, err := search.Price(q.Problem(), d.Best.Plan)
 	if err != nil {
-		return nil, m.SearchError(err)
+		return nil, q.SearchError(err)
 	}
-	d.expect = lock.ExpectOf(m.Question, search.Priced{Plan: d.Best.Plan, Predict: price})
-	return &m, nil
+	local := *d
+	local.job = j.withQuestion(q)
+	local.expect = lock.ExpectOf(q, search.Priced{Plan: d.Best.Plan, Predict: price})
+	return &local, nil
 }
 
 // searchHere returns the decision that screens show for a job without a lock on a measured CPU: the plan that is best

@@ -156,12 +156,12 @@ func TestRunExpectsMeasuredSteps(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			j, err = j.withLocalExpectation(d)
+			d, err = j.withLocalExpectation(d)
 			if err != nil {
 				t.Fatal(err)
 			}
 			steps[command+" "+machine] = float64(d.expect.StepS)
-			if got := input(j, d, mustProgram(t, a, j, d), form{}).Predict.Measured; got !=
+			if got := input(d, mustProgram(t, a, d), form{}).Predict.Measured; got !=
 				(command == "run" && measured != nil) {
 				t.Errorf("%s of %s: measured is %v", command, machine, got)
 			}
@@ -177,9 +177,9 @@ func TestRunExpectsMeasuredSteps(t *testing.T) {
 	}
 }
 
-func mustProgram(t *testing.T, a *app, j *loaded, d *decision) *ir.Program {
+func mustProgram(t *testing.T, a *app, d *decision) *ir.Program {
 	t.Helper()
-	p, err := compileProgram(a, j, d.Best.Plan, nil)
+	p, err := compileProgram(a, d.job, d.Best.Plan, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

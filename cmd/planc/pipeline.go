@@ -49,16 +49,17 @@ type form struct {
 }
 
 // generateSource is the generated Go of a decision.
-func generateSource(a *app, j *loaded, d *decision, p *ir.Program, f form) (src []byte, err error) {
+func generateSource(a *app, d *decision, p *ir.Program, f form) (src []byte, err error) {
 	err = a.Timed("generate", func() (string, error) {
-		src, err = codegen.Go(input(j, d, p, f))
+		src, err = codegen.Go(input(d, p, f))
 		return fmt.Sprintf("%d bytes of Go", len(src)), err
 	})
 	return src, err
 }
 
 // input is what generated code is made of.
-func input(j *loaded, d *decision, p *ir.Program, f form) codegen.Input {
+func input(d *decision, p *ir.Program, f form) codegen.Input {
+	j := d.job
 	return codegen.Input{
 		Program: p, Package: f.pkg, Main: f.main, Target: f.on, Job: j.Name, From: f.from, Hash: programHash(p),
 		Settings: binary.SettingsOf(j.Question, f.dir), Model: binary.ModelOf(j.Question, d.Best.Predict),

@@ -54,7 +54,7 @@ difference is shown. The lock is only written with --update.`,
 			}
 			limited := c.Flags().Changed("top")
 			return answerJob(a, args, flags, answer{lock: locks, screen: screen.Plan, brief: true,
-				complete: func(_ *loaded, d *screen.Document, _ *decision) error {
+				complete: func(d *screen.Document, _ *decision) error {
 					d.FindFaster()
 					d.Head.Rows = top
 					if limited {

@@ -132,7 +132,7 @@ func (v *verification) run(path string, flags jobFlags) error {
 	if err != nil {
 		return err
 	}
-	return v.compare(j, d)
+	return v.compare(d)
 }
 
 // compareStale compares a lock whose job has changed.
@@ -142,8 +142,8 @@ func (v *verification) compareStale(j *loaded) error {
 	d, err := searchPlan(v.app, j)
 	now := &lock.File{Inputs: l.Inputs, Plan: l.File.Plan}
 	if err == nil {
-		d.lock, d.expect = l, lock.ExpectOf(j.Question, d.Best)
-		v.change, now.Plan = screen.LockDifference(l, j.Question, d.Best), d.Best.Plan
+		d.lock, d.expect = l, lock.ExpectOf(d.Question, d.Best)
+		v.change, now.Plan = screen.LockDifference(l, d.Question, d.Best), d.Best.Plan
 	} else {
 		first, _, _ := strings.Cut(err.Error(), "\n")
 		v.reasons = append(v.reasons, "now "+first)
@@ -152,12 +152,12 @@ func (v *verification) compareStale(j *loaded) error {
 	if err != nil || v.files == 0 || d.Unfit != nil || spec.CheckGenerate(j.Job) != nil {
 		return nil
 	}
-	return v.compareCode(j, d, nil)
+	return v.compareCode(d, nil)
 }
 
 // compare compares a lock whose job has not changed.
-func (v *verification) compare(j *loaded, d *decision) error {
-	f := v.lock.File
+func (v *verification) compare(d *decision) error {
+	j, f := d.job, v.lock.File
 	p, err := compileProgram(v.app, j, d.Best.Plan, nil)
 	if err != nil {
 		return err
@@ -175,17 +175,17 @@ func (v *verification) compare(j *loaded, d *decision) error {
 	if err := spec.CheckGenerate(j.Job); err != nil {
 		return err
 	}
-	return v.compareCode(j, d, f.Files)
+	return v.compareCode(d, f.Files)
 }
 
 // compareCode compares the generated files with the files on disk, and with the lock's hashes, if given.
-func (v *verification) compareCode(j *loaded, d *decision, hashes map[string]string) error {
+func (v *verification) compareCode(d *decision, hashes map[string]string) error {
 	for _, path := range slices.Sorted(maps.Keys(v.lock.File.Files)) {
-		t, err := lockedTarget(j, v.lock, path)
+		t, err := lockedTarget(d.job, v.lock, path)
 		if err != nil {
 			return err
 		}
-		g, err := regenerate(v.app, j, d, t)
+		g, err := regenerate(v.app, d, t)
 		if err != nil {
 			return err
 		}
