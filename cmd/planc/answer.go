@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/planc-dev/planc/cmd/planc/internal/console"
 	"github.com/planc-dev/planc/cmd/planc/internal/lock"
 	"github.com/planc-dev/planc/cmd/planc/internal/screen"
 	"github.com/planc-dev/planc/cmd/planc/internal/shell"
@@ -17,9 +18,9 @@ type answer struct {
 
 // answerJob decides the job's plan and prints the answer as a document or as a screen.
 func answerJob(a *app, args []string, f jobFlags, as answer) error {
-	j, err := loadJobHere(a, args, f)
+	j, err := loadJobHere(a.Console, args, f)
 	if err == nil {
-		err = saveJob(a, j, f)
+		err = saveJob(a.Console, j, f)
 	}
 	if err != nil {
 		return err
@@ -44,7 +45,7 @@ func answerJob(a *app, args []string, f jobFlags, as answer) error {
 		return noPlanFits(found.job, found.Unfit, true)
 	}
 	if as.lock.update {
-		return updateLock(a, found)
+		return updateLock(a.Console, found)
 	}
 	return nil
 }
@@ -70,23 +71,23 @@ func showAnswer(a *app, d *screen.Document, found *decision, as answer) error {
 }
 
 // updateLock writes the lock of the plan that was found.
-func updateLock(a *app, found *decision) error {
-	p, err := compileProgram(a, found.job, found.Best.Plan, nil)
+func updateLock(ui *console.Console, found *decision) error {
+	p, err := compileProgram(ui, found.job, found.Best.Plan, nil)
 	if err != nil {
 		return err
 	}
 	found.expect = lock.ExpectOf(found.Question, found.Best)
 	l, f := found.lock, found.lock.NewFile(found.forLock(programHash(p)))
 	if l.IsObeyed() && sameText(l.Text, f.Bytes()) {
-		a.Notef("%s is unchanged", l.Name())
+		ui.Notef("%s is unchanged", l.Name())
 		return nil
 	}
-	if err := writeLock(a, l, f); err != nil {
+	if err := writeLock(ui, l, f); err != nil {
 		return err
 	}
 	j := found.job
 	if j.overridden {
-		a.Notef("note: the lock is for the job as changed by flags; it does not hold until %s has the same values",
+		ui.Notef("note: the lock is for the job as changed by flags; it does not hold until %s has the same values",
 			shell.Slashed(j.path))
 	}
 	return nil

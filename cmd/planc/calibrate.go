@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/console"
 	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/cmd/planc/internal/machine"
 	"github.com/planc-dev/planc/cmd/planc/internal/screen"
@@ -59,7 +60,7 @@ then says so.`,
 				}
 			}
 			if from == "" {
-				return calibrateMachine(a, target, out)
+				return calibrateMachine(a.Console, target, out)
 			}
 			return calibrateFrom(a, args, flags, from, out)
 		},
@@ -72,16 +73,16 @@ then says so.`,
 }
 
 // calibrateMachine measures this machine's GPUs, or its CPU.
-func calibrateMachine(a *app, target, out string) error {
+func calibrateMachine(ui *console.Console, target, out string) error {
 	m := machine.Inspect(os.DirFS("/"))
 	gpus, err := onGPUs(target, m)
 	switch {
 	case err != nil:
 		return err
 	case gpus:
-		return calibrateGPUs(a, m, out)
+		return calibrateGPUs(ui, m, out)
 	}
-	return calibrateCPU(a, m, out)
+	return calibrateCPU(ui, m, out)
 }
 
 // calibration holds the inputs of a fit, and the cluster file that it changes.
@@ -99,7 +100,7 @@ func calibrateFrom(a *app, args []string, flags jobFlags, from, out string) erro
 	if info, e := os.Stat(from); e == nil && info.IsDir() || strings.HasSuffix(from, ".jsonl") {
 		err = observeRun(a, args, flags, q)
 	} else {
-		err = observeTable(a, q)
+		err = observeTable(a.Console, q)
 	}
 	if err != nil {
 		return err
@@ -122,7 +123,7 @@ func calibrateFrom(a *app, args []string, flags jobFlags, from, out string) erro
 	if err := a.Print(screen.Calibration(r, q.cluster, q.skipped)); err != nil {
 		return err
 	}
-	return writeNewFile(a, out, text, "planc plan --set "+shell.Word("cluster.node="+filePath(out)))
+	return writeNewFile(a.Console, out, text, "planc plan --set "+shell.Word("cluster.node="+filePath(out)))
 }
 
 // NothingMeasured is reported if there is no measured step to calibrate from.
@@ -133,8 +134,8 @@ func calibrateFrom(a *app, args []string, flags jobFlags, from, out string) erro
 const NothingMeasured ir.Code = "NothingMeasured"
 
 // observeTable reads the rows of a table, which must be runs on one kind of GPU.
-func observeTable(a *app, q *calibration) error {
-	data, err := a.Read(q.from)
+func observeTable(ui *console.Console, q *calibration) error {
+	data, err := ui.Read(q.from)
 	if err != nil {
 		return ir.Diags{{Pos: ir.Pos{File: q.from}, Code: spec.NoFile, Msg: fmt.Sprintf("the table cannot be read: %v",
 			ir.FileReason(err))}}.Err()

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/console"
 	"github.com/planc-dev/planc/cmd/planc/internal/machine"
 	"github.com/planc-dev/planc/cmd/planc/internal/process"
 	"github.com/planc-dev/planc/cmd/planc/internal/shell"
@@ -15,42 +16,42 @@ import (
 )
 
 // calibrateCPU measures this machine's CPU and writes its cluster file.
-func calibrateCPU(a *app, m machine.Machine, out string) error {
-	c, err := measureCPU(a, m)
+func calibrateCPU(ui *console.Console, m machine.Machine, out string) error {
+	c, err := measureCPU(ui, m)
 	if err != nil {
 		return err
 	}
 	machine.SaveCPU(m, c.ThisCPU(m)) // jobs on cpu are priced by the newest measurement
 	text, summary := c.ClusterText(m), c.Screen(m)
 	if out == "" {
-		a.Notef("%s", strings.TrimSuffix(summary, "\n"))
-		return a.Print(text)
+		ui.Notef("%s", strings.TrimSuffix(summary, "\n"))
+		return ui.Print(text)
 	}
-	if err := a.Print(summary); err != nil {
+	if err := ui.Print(summary); err != nil {
 		return err
 	}
-	return writeNewFile(a, out, text, "planc plan --set "+shell.Word("cluster.node="+filePath(out)))
+	return writeNewFile(ui, out, text, "planc plan --set "+shell.Word("cluster.node="+filePath(out)))
 }
 
 // measureCPU measures this machine's CPU.
-func measureCPU(a *app, m machine.Machine) (c *machine.CPUMeasurement, err error) {
-	err = a.RunWithNotice("measuring this CPU", func() (err error) { c, err = machine.MeasureCPU(m); return err })
+func measureCPU(ui *console.Console, m machine.Machine) (c *machine.CPUMeasurement, err error) {
+	err = ui.RunWithNotice("measuring this CPU", func() (err error) { c, err = machine.MeasureCPU(m); return err })
 	return c, err
 }
 
 // calibrateGPUs measures this machine's GPUs and writes its cluster file: that of detect with a measured block.
-func calibrateGPUs(a *app, m machine.Machine, out string) error {
-	c, box, err := describeGPUs(a, m)
+func calibrateGPUs(ui *console.Console, m machine.Machine, out string) error {
+	c, box, err := describeGPUs(ui, m)
 	if err != nil {
 		return err
 	}
-	measured, err := measureGPUs(a, c.GPU.Arch)
+	measured, err := measureGPUs(ui, c.GPU.Arch)
 	if err != nil {
 		return err
 	}
 	if len(measured.GPUs) != c.Node.Devices {
-		a.Notef("note: the driver shows %d GPUs, which were measured, and nvidia-smi lists %d; the file describes the "+
-			"measured ones", len(measured.GPUs), c.Node.Devices)
+		ui.Notef("note: the driver shows %d GPUs, which were measured, and nvidia-smi lists %d; the file describes "+
+			"the measured ones", len(measured.GPUs), c.Node.Devices)
 		c.Node.Devices = len(measured.GPUs)
 	}
 	f := machine.GPUFactors(c, measured)
@@ -63,25 +64,25 @@ func calibrateGPUs(a *app, m machine.Machine, out string) error {
 	}
 	summary := machine.GPUScreen(c, measured, f)
 	if out == "" {
-		a.Notef("%s", strings.TrimSuffix(summary, "\n"))
-		return a.Print(text)
+		ui.Notef("%s", strings.TrimSuffix(summary, "\n"))
+		return ui.Print(text)
 	}
-	if err := a.Print(summary); err != nil {
+	if err := ui.Print(summary); err != nil {
 		return err
 	}
-	return writeNewFile(a, out, text, "planc plan --set "+shell.Word("cluster.node="+filePath(out)))
+	return writeNewFile(ui, out, text, "planc plan --set "+shell.Word("cluster.node="+filePath(out)))
 }
 
 // measureGPUs builds and runs the measuring program.
-func measureGPUs(a *app, arch string) (*measure.Measurement, error) {
+func measureGPUs(ui *console.Console, arch string) (*measure.Measurement, error) {
 	files, r, err := machine.MeasuringProgram(arch)
 	if err != nil {
 		return nil, err
 	}
-	if err := compileKernels(a, r, files); err != nil {
+	if err := compileKernels(ui, r, files); err != nil {
 		return nil, err
 	}
-	built, err := buildBinary(a, build.Request{Module: "planc.generated/measure",
+	built, err := buildBinary(ui, build.Request{Module: "planc.generated/measure",
 		CUDA: cuda.Sources, Host: true}, files)
 	if err != nil {
 		return nil, err
@@ -89,6 +90,6 @@ func measureGPUs(a *app, arch string) (*measure.Measurement, error) {
 	ctx, stop := process.UntilSignal()
 	defer stop()
 	var m measure.Measurement
-	err = a.RunWithNotice("measuring", func() error { return machine.RunMeasuring(ctx, built.Binary, &m) })
+	err = ui.RunWithNotice("measuring", func() error { return machine.RunMeasuring(ctx, built.Binary, &m) })
 	return &m, err
 }

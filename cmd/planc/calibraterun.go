@@ -25,7 +25,7 @@ const gpuMark = `"gpu_util":`
 
 // observeRun reads a planc run: the plan from its job file, the step time from its metrics.
 func observeRun(a *app, args []string, flags jobFlags, q *calibration) error {
-	j, err := loadJobHere(a, args, flags)
+	j, err := loadJobHere(a.Console, args, flags)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/planc-dev/planc/cmd/planc/internal/checkscreen"
+	"github.com/planc-dev/planc/cmd/planc/internal/console"
 	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/interop"
 	"github.com/planc-dev/planc/interop/migrate"
@@ -87,7 +88,7 @@ func check(a *app, c *cobra.Command, args []string, f *checkFlags) error {
 	if err != nil {
 		return err
 	}
-	source, err := readSource(a, args, f.format, f.define, &f.job)
+	source, err := readSource(a.Console, args, f.format, f.define, &f.job)
 	if err != nil {
 		return err
 	}
@@ -112,20 +113,21 @@ func check(a *app, c *cobra.Command, args []string, f *checkFlags) error {
 	if err != nil {
 		return err
 	}
-	return checkStatus(a, r, limit)
+	return checkStatus(a.Console, r, limit)
 }
 
 // checkStatus returns the exit status of a report that was printed, after its messages on stderr.
-func checkStatus(a *app, r *migrate.Report, limit float64) error {
+func checkStatus(ui *console.Console, r *migrate.Report, limit float64) error {
 	switch {
 	case r.Verdict == planner.CheckIllegal:
-		fmt.Fprintln(a.Stderr, layout.Fold(diagText(r.Diags)))
+		fmt.Fprintln(ui.Stderr, layout.Fold(diagText(r.Diags)))
 		return process.ExitStatus(exitInput)
 	case r.Verdict == planner.CheckNoFit:
-		fmt.Fprintln(a.Stderr, layout.Fold("planc: "+r.Files[0]+": "+lowerFirst(r.Message)+" ["+string(codeNoPlan)+"]"))
+		fmt.Fprintln(ui.Stderr,
+			layout.Fold("planc: "+r.Files[0]+": "+lowerFirst(r.Message)+" ["+string(codeNoPlan)+"]"))
 		return process.ExitStatus(exitNoFit)
 	case limit > 0 && *r.SlowerBy > limit:
-		fmt.Fprintln(a.Stderr, layout.Fold(slowerText(r.Files[0], *r.SlowerBy, limit)))
+		fmt.Fprintln(ui.Stderr, layout.Fold(slowerText(r.Files[0], *r.SlowerBy, limit)))
 		return process.ExitStatus(exitLock)
 	}
 	return nil
@@ -216,16 +218,17 @@ func percentage(c *cobra.Command, text string) (float64, error) {
 }
 
 // readSource reads files of another trainer.
-func readSource(a *app, names []string, format string, define []string, f *jobFlags) (*migrate.Source, error) {
+func readSource(ui *console.Console, names []string, format string, define []string,
+	f *jobFlags) (*migrate.Source, error) {
 	options, err := readOptions(define)
 	if err != nil {
 		return nil, err
 	}
-	files, err := readFiles(a, names)
+	files, err := readFiles(ui, names)
 	if err != nil {
 		return nil, err
 	}
-	s, err := migrate.ReadFor(files, format, options, a.Read, f.overrides())
+	s, err := migrate.ReadFor(files, format, options, ui.Read, f.overrides())
 	var diags ir.Diags
 	if errors.As(err, &diags) && diags[0].Code == migrate.UnknownFormat && isJob(files[0]) {
 		return nil, inputErrorf(otherinput.NotAJob, "", "%s is a job of planc, and FILE must be another trainer's "+
@@ -236,9 +239,9 @@ func readSource(a *app, names []string, format string, define []string, f *jobFl
 }
 
 // readFiles reads files of other trainers.
-func readFiles(a *app, names []string) (files []interop.File, err error) {
+func readFiles(ui *console.Console, names []string) (files []interop.File, err error) {
 	for _, name := range names {
-		data, err := a.Read(name)
+		data, err := ui.Read(name)
 		if err != nil {
 			return nil, ir.Diags{{Pos: ir.Pos{File: shell.Slashed(name)}, Code: spec.NoFile,
 				Msg: "the file cannot be read: " + ir.FileReason(err)}}

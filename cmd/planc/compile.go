@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/planc-dev/planc/cmd/planc/internal/binary"
+	"github.com/planc-dev/planc/cmd/planc/internal/console"
 	"github.com/planc-dev/planc/cmd/planc/internal/process"
 	"github.com/planc-dev/planc/cmd/planc/internal/shell"
 	"github.com/planc-dev/planc/codegen"
@@ -53,7 +54,7 @@ GPU. Without nvcc, the binary compiles its kernels with NVRTC at each start.`,
 			if out == "" {
 				return inputErrorf(BadFlag, "", "planc compile needs -o BIN, the path of the binary")
 			}
-			job, err := loadJob(a, args, flags)
+			job, err := loadJob(a.Console, args, flags)
 			if err != nil {
 				return err
 			}
@@ -155,15 +156,15 @@ func (c *compilation) build(r build.Request, emit string) (*builtBinary, error) 
 	if c.on == codegen.GPU {
 		r.CUDA = cuda.Sources
 	}
-	built, err := buildBinary(c.app, r, g.files)
+	built, err := buildBinary(c.Console, r, g.files)
 	switch {
 	case err != nil:
 		return nil, err
 	case r.Host || c.job.overridden:
-		reportStaleLock(c.app, g.decision, "The lock was not written.")
+		reportStaleLock(c.Console, g.decision, "The lock was not written.")
 	default:
-		reportStaleLock(c.app, g.decision, "")
-		saveLock(c.app, g.decision, g.program)
+		reportStaleLock(c.Console, g.decision, "")
+		saveLock(c.Console, g.decision, g.program)
 	}
 	return &builtBinary{built, g.job}, nil
 }
@@ -178,7 +179,7 @@ func (c *compilation) generate() (*generated, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := compileProgram(c.app, d.job, d.Best.Plan, nil)
+	p, err := compileProgram(c.Console, d.job, d.Best.Plan, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -191,20 +192,20 @@ func (c *compilation) generate() (*generated, error) {
 		return nil, err
 	}
 	shape := form{pkg: "main", main: true, dir: binary.DataFolder(local.job.Question), on: c.on}
-	src, err := generateSource(c.app, local, p, shape)
+	src, err := generateSource(c.Console, local, p, shape)
 	g.files = map[string][]byte{"main.go": src}
 	if err == nil && c.on == codegen.GPU {
-		err = addKernels(c.app, g.files, local.job.Hardware.GPU.Arch, input(local, p, shape))
+		err = addKernels(c.Console, g.files, local.job.Hardware.GPU.Arch, input(local, p, shape))
 	}
 	return g, err
 }
 
 // buildBinary runs the go command on generated files.
-func buildBinary(a *app, r build.Request, files map[string][]byte) (build.Result, error) {
+func buildBinary(ui *console.Console, r build.Request, files map[string][]byte) (build.Result, error) {
 	ctx, stop := process.UntilSignal()
 	defer stop()
 	r.Files, r.Runtime, r.Version = files, runtime.Sources, version
-	end := a.WatchBuild(&r)
+	end := ui.WatchBuild(&r)
 	built, err := build.Build(ctx, r)
 	end()
 	switch {
@@ -217,7 +218,7 @@ func buildBinary(a *app, r build.Request, files map[string][]byte) (build.Result
 	if built.Cached {
 		how = "cached"
 	}
-	a.Notef("built    %s", how)
+	ui.Notef("built    %s", how)
 	return built, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/console"
 	"github.com/planc-dev/planc/cmd/planc/internal/machine"
 	"github.com/planc-dev/planc/cmd/planc/internal/process"
 	"github.com/planc-dev/planc/codegen"
@@ -67,7 +68,7 @@ const (
 
 // addKernels compiles the kernels of a program, both generated ones and those of the runtime, for GPUs of an
 // architecture.
-func addKernels(a *app, files map[string][]byte, arch string, in codegen.Input) error {
+func addKernels(ui *console.Console, files map[string][]byte, arch string, in codegen.Input) error {
 	r := build.KernelRequest{Files: map[string][]byte{},
 		Archs: []string{strings.TrimPrefix(arch, "sm_")}}
 	var chains bytes.Buffer
@@ -85,25 +86,25 @@ func addKernels(a *app, files map[string][]byte, arch string, in codegen.Input) 
 	if err != nil {
 		return err
 	}
-	return compileKernels(a, r, files)
+	return compileKernels(ui, r, files)
 }
 
 // compileKernels compiles kernels with nvcc and adds them to files. Without nvcc it adds nothing.
-func compileKernels(a *app, r build.KernelRequest, files map[string][]byte) error {
+func compileKernels(ui *console.Console, r build.KernelRequest, files map[string][]byte) error {
 	ctx, stop := process.UntilSignal()
 	defer stop()
 	start := time.Now()
-	return a.Timed("kernels", func() (string, error) {
+	return ui.Timed("kernels", func() (string, error) {
 		nvcc, err := build.FindNVCC(ctx)
 		if missing := (*build.NoNVCCError)(nil); errors.As(err, &missing) {
-			a.Note("kernels", "nvcc was not found: the program compiles its kernels at each start, and needs NVRTC "+
+			ui.Note("kernels", "nvcc was not found: the program compiles its kernels at each start, and needs NVRTC "+
 				"where it runs")
 			return "compiled at start", nil
 		}
 		if err != nil {
 			return "", err
 		}
-		end := a.WatchKernels(&r)
+		end := ui.WatchKernels(&r)
 		k, err := nvcc.CompileKernels(ctx, r)
 		end()
 		if err != nil && ctx.Err() != nil {
@@ -112,8 +113,8 @@ func compileKernels(a *app, r build.KernelRequest, files map[string][]byte) erro
 		for name, fatbin := range k.Fatbins {
 			files[path.Join(kernelFolder, strings.TrimSuffix(name, ".cu")+compiledKernels)] = fatbin
 		}
-		if err == nil && !a.Verbose {
-			reportKernels(a, k, time.Since(start))
+		if err == nil && !ui.Verbose {
+			reportKernels(ui, k, time.Since(start))
 		}
 		return fmt.Sprintf("%d of %d cached, nvcc %s, sm_%s", k.Cached, len(k.Fatbins), nvcc.Version,
 			strings.Join(r.Archs, ", sm_")), err
@@ -121,10 +122,10 @@ func compileKernels(a *app, r build.KernelRequest, files map[string][]byte) erro
 }
 
 // reportKernels reports the time of nvcc, the longest part of a compilation.
-func reportKernels(a *app, k build.Kernels, took time.Duration) {
+func reportKernels(ui *console.Console, k build.Kernels, took time.Duration) {
 	how := fmt.Sprintf("%.1f s, cached for the next build", took.Seconds())
 	if k.Cached == len(k.Fatbins) {
 		how = "cached"
 	}
-	a.Note("kernels", how)
+	ui.Note("kernels", how)
 }

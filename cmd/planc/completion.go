@@ -154,7 +154,7 @@ func clusterWords() []string {
 }
 
 // addCompletion adds cobra's command `planc completion SHELL`.
-func addCompletion(a *app, root *cobra.Command) {
+func addCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" {

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/console"
 	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/cmd/planc/internal/lock"
 	"github.com/planc-dev/planc/cmd/planc/internal/screen"
@@ -34,9 +35,9 @@ func (j *loaded) withQuestion(q *planner.Question) *loaded {
 
 // searchPlan finds the job's plan, on the hardware that its objective chooses. Pins that leave one plan are priced even
 // if it does not fit.
-func searchPlan(a *app, j *loaded) (*decision, error) {
+func searchPlan(ui *console.Console, j *loaded) (*decision, error) {
 	var d *planner.Decision
-	err := a.WatchSearch(func(watch func(search.Progress)) (err error) {
+	err := ui.WatchSearch(func(watch func(search.Progress)) (err error) {
 		d, err = planner.Decide(j.Question, watch)
 		return err
 	})
@@ -47,11 +48,11 @@ func searchPlan(a *app, j *loaded) (*decision, error) {
 }
 
 // choosePlan is search for commands that need a plan that fits.
-func choosePlan(a *app, j *loaded) (*decision, error) {
+func choosePlan(ui *console.Console, j *loaded) (*decision, error) {
 	if err := j.CheckFixedHardware(); err != nil {
 		return nil, err
 	}
-	d, err := searchPlan(a, j)
+	d, err := searchPlan(ui, j)
 	if err == nil && d.Unfit != nil {
 		return nil, noPlanFits(d.job, d.Unfit, false)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/console"
 	"github.com/planc-dev/planc/cmd/planc/internal/machine"
 	"github.com/planc-dev/planc/cmd/planc/internal/shell"
 	"github.com/planc-dev/planc/codegen"
@@ -36,14 +37,14 @@ others: until it is measured, bf16 matmuls are priced like f32 matmuls.`,
 		Example: "planc detect -o here.yaml && planc plan --set cluster.node=here.yaml",
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			text, err := describeMachine(a, machine.Inspect(os.DirFS("/")), target)
+			text, err := describeMachine(a.Console, machine.Inspect(os.DirFS("/")), target)
 			if err != nil {
 				return err
 			}
 			if out == "" {
 				return a.Print(text)
 			}
-			return writeNewFile(a, out, text, "planc plan --set "+shell.Word("cluster.node="+filePath(out)))
+			return writeNewFile(a.Console, out, text, "planc plan --set "+shell.Word("cluster.node="+filePath(out)))
 		},
 	}
 	c.Flags().StringVarP(&out, "output", "o", "", "write to the new `FILE` (default: standard output)")
@@ -61,7 +62,7 @@ func onGPUs(target string, m machine.Machine) (bool, error) {
 }
 
 // describeMachine returns the cluster file of this machine's GPUs or of its CPU, by the target.
-func describeMachine(a *app, m machine.Machine, target string) (string, error) {
+func describeMachine(ui *console.Console, m machine.Machine, target string) (string, error) {
 	gpus, err := onGPUs(target, m)
 	if err != nil {
 		return "", err
@@ -69,7 +70,7 @@ func describeMachine(a *app, m machine.Machine, target string) (string, error) {
 	if !gpus {
 		return machine.CPUClusterText(m, nil), nil
 	}
-	c, b, err := describeGPUs(a, m)
+	c, b, err := describeGPUs(ui, m)
 	if err != nil {
 		return "", err
 	}
@@ -77,7 +78,7 @@ func describeMachine(a *app, m machine.Machine, target string) (string, error) {
 }
 
 // describeGPUs returns this machine's GPUs as a cluster, and their inventory.
-func describeGPUs(a *app, m machine.Machine) (*costmodel.Cluster, machine.GPUInventory, error) {
+func describeGPUs(ui *console.Console, m machine.Machine) (*costmodel.Cluster, machine.GPUInventory, error) {
 	b, err := machine.InspectGPUs(os.DirFS("/"), m, machine.RunSystem)
 	if err == nil {
 		b.KeepVisible(os.Getenv("CUDA_VISIBLE_DEVICES"))
@@ -91,7 +92,7 @@ func describeGPUs(a *app, m machine.Machine) (*costmodel.Cluster, machine.GPUInv
 	}
 	for i, g := range b.GPUs {
 		if g.MIG {
-			a.Notef("note: GPU %d is divided into MIG instances; the file describes whole GPUs", i)
+			ui.Notef("note: GPU %d is divided into MIG instances; the file describes whole GPUs", i)
 		}
 	}
 	c, err := machine.ClusterOfGPUs(m, b)
@@ -107,7 +108,7 @@ func filePath(name string) string {
 }
 
 // writeNewFile writes a new file and prints the next command. It does not overwrite an existing file.
-func writeNewFile(a *app, name, text, next string) error {
+func writeNewFile(ui *console.Console, name, text, next string) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return newFileError(name, err)
@@ -117,9 +118,9 @@ func writeNewFile(a *app, name, text, next string) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("%s cannot be written: %w", name, err), os.Remove(name))
 	}
-	a.Notef("wrote    %s", filepath.ToSlash(name))
+	ui.Notef("wrote    %s", filepath.ToSlash(name))
 	if next != "" {
-		a.Notef("next     %s", next)
+		ui.Notef("next     %s", next)
 	}
 	return nil
 }

@@ -69,7 +69,7 @@ func readOperand(a *app, arg string, flags jobFlags) (*diffOperand, error) {
 		return &diffOperand{name: arg, inputs: f.Inputs, decided: screen.Side{Plan: f.Plan, Predict: f.Predict,
 			Model: f.CostModel}}, nil
 	}
-	j, err := loadJob(a, []string{arg}, flags)
+	j, err := loadJob(a.Console, []string{arg}, flags)
 	if err != nil {
 		return nil, err
 	}

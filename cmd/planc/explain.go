@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/console"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/ir/spec/strict"
@@ -35,7 +36,7 @@ otherwise the difference is shown too.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			as := answer{lock: locks, screen: screen.Explain,
 				complete: func(d *screen.Document, found *decision) (err error) {
-					addExplanation(a, d, found, true)
+					addExplanation(a.Console, d, found, true)
 					d.Head.Stages, err = stageTimes(found.Question, d.Plan.Plan)
 					return err
 				}}
@@ -45,7 +46,7 @@ otherwise the difference is shown too.`,
 					return err
 				}
 				as.screen, as.complete = screen.WhyNot, func(d *screen.Document, found *decision) error {
-					addExplanation(a, d, found, a.json)
+					addExplanation(a.Console, d, found, a.json)
 					return a.RunSearches(func() error { return d.AskWhyNot(restriction) })
 				}
 			}
@@ -62,9 +63,9 @@ otherwise the difference is shown too.`,
 }
 
 // addExplanation adds an explanation to the document. hasLevers asks for levers and rules of thumb, which are searches.
-func addExplanation(a *app, d *screen.Document, found *decision, hasLevers bool) {
+func addExplanation(ui *console.Console, d *screen.Document, found *decision, hasLevers bool) {
 	o := planner.ExplainOptions{HasLevers: hasLevers, LockedBatch: found.lock.Batch()}
-	_ = a.RunWithNotice("weighing what would change it", func() error { d.Explain(o); return nil })
+	_ = ui.RunWithNotice("weighing what would change it", func() error { d.Explain(o); return nil })
 	d.Head.Experts = screen.Experts(found.Best.Plan, search.ExpertsOf(found.Question.Problem(), found.Best.Plan))
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/console"
 	"github.com/planc-dev/planc/cmd/planc/internal/lock"
 	"github.com/planc-dev/planc/interop"
 	"github.com/planc-dev/planc/interop/formats"
@@ -42,11 +43,11 @@ the file lacks can be given by the flags of the job, such as --cluster. -o write
 			if _, err := migrate.FormatOf(args[0]); err != nil {
 				return err
 			}
-			source, err := readSource(a, args[1:], args[0], define, &f)
+			source, err := readSource(a.Console, args[1:], args[0], define, &f)
 			if err != nil {
 				return err
 			}
-			return importJob(a, source, f.overrides(), out)
+			return importJob(a.Console, source, f.overrides(), out)
 		},
 	}
 	c.ValidArgsFunction = formatThen(formats.Imported, anyFile)
@@ -57,27 +58,27 @@ the file lacks can be given by the flags of the job, such as --cluster. -o write
 }
 
 // importJob prints or writes the job of a source. A job that only lacks fields is complete enough: a note names them.
-func importJob(a *app, source *migrate.Source, overrides []spec.Override, out string) error {
+func importJob(ui *console.Console, source *migrate.Source, overrides []spec.Override, out string) error {
 	for _, n := range source.Notes {
-		a.Notef("note: %s", n)
+		ui.Notef("note: %s", n)
 	}
-	_, err := source.Question(a.Read, overrides...)
+	_, err := source.Question(ui.Read, overrides...)
 	var diags ir.Diags
 	if errors.As(byFlags("", err), &diags) {
 		for _, d := range diags {
 			if d.Code != spec.Missing {
 				return diags
 			}
-			a.Notef("note: %s", d.Msg)
+			ui.Notef("note: %s", d.Msg)
 		}
 	} else if err != nil {
 		return err
 	}
-	source.Add(a.Read, overrides...)
+	source.Add(ui.Read, overrides...)
 	if out == "" {
-		return a.Print(string(source.JobText()))
+		return ui.Print(string(source.JobText()))
 	}
-	return writeNewFile(a, out, string(source.JobText()), "planc explain "+shell.Path(out))
+	return writeNewFile(ui, out, string(source.JobText()), "planc explain "+shell.Path(out))
 }
 
 // exportCommand returns planc export.
@@ -124,7 +125,7 @@ configuration and its ds_config.json, prints a patch of them.`,
 			if len(like) > 1 {
 				next = "patch < " + shell.Path(out)
 			}
-			return writeNewFile(a, out, string(e.text), next)
+			return writeNewFile(a.Console, out, string(e.text), next)
 		},
 	}
 	c.ValidArgsFunction = formatThen(formats.Written, jobArg)
@@ -205,11 +206,11 @@ func exportJob(a *app, format *interop.Format, args []string, f jobFlags, like [
 	if err := noJob(args, &f, format, like); err != nil {
 		return nil, err
 	}
-	files, err := readFiles(a, like)
+	files, err := readFiles(a.Console, like)
 	if err != nil {
 		return nil, err
 	}
-	j, err := loadJob(a, args, f)
+	j, err := loadJob(a.Console, args, f)
 	if err != nil {
 		return nil, err
 	}
@@ -221,7 +222,7 @@ func exportJob(a *app, format *interop.Format, args []string, f jobFlags, like [
 			}
 		}
 		f.set = append(f.set, "train.engine="+format.Engine)
-		j, err = loadJob(a, args, f)
+		j, err = loadJob(a.Console, args, f)
 		if err != nil {
 			return nil, err
 		}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/console"
 	"github.com/planc-dev/planc/cmd/planc/internal/lock"
 	"github.com/planc-dev/planc/codegen/build"
 )
@@ -89,10 +90,10 @@ func sameText(a, b []byte) bool { return bytes.Equal(unixText(a), unixText(b)) }
 func unixText(text []byte) []byte { return bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")) }
 
 // writeLock writes a job's lock if it has changed.
-func writeLock(a *app, l *lock.Job, f *lock.File) error {
+func writeLock(ui *console.Console, l *lock.Job, f *lock.File) error {
 	wrote, err := writeWhole(l.Path, f.Bytes())
 	if wrote {
-		a.Notef("wrote    %s", l.Name())
+		ui.Notef("wrote    %s", l.Name())
 	}
 	return err
 }

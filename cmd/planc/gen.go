@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/console"
 	"github.com/planc-dev/planc/cmd/planc/internal/lock"
 	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/planner"
@@ -52,7 +53,7 @@ type genRequest struct {
 
 // genJob runs planc gen.
 func genJob(a *app, args []string, flags jobFlags, r genRequest) error {
-	j, err := loadJob(a, args, flags)
+	j, err := loadJob(a.Console, args, flags)
 	if err != nil {
 		return err
 	}
@@ -71,7 +72,7 @@ func genJob(a *app, args []string, flags jobFlags, r genRequest) error {
 	if err != nil {
 		return err
 	}
-	g, err := regenerate(a, d, t)
+	g, err := regenerate(a.Console, d, t)
 	if err != nil {
 		return err
 	}
@@ -85,16 +86,16 @@ func genJob(a *app, args []string, flags jobFlags, r genRequest) error {
 	} else if err := checkProgram(a, d.lock, g.program, r.locks); err != nil {
 		return err
 	}
-	return writeGenerated(a, g, t)
+	return writeGenerated(a.Console, g, t)
 }
 
 // regenerate generates the files of gen in memory, by their paths relative to the lock's folder.
-func regenerate(a *app, d *decision, t *target) (*generated, error) {
-	p, err := compileProgram(a, d.job, d.Best.Plan, nil)
+func regenerate(ui *console.Console, d *decision, t *target) (*generated, error) {
+	p, err := compileProgram(ui, d.job, d.Best.Plan, nil)
 	if err != nil {
 		return nil, err
 	}
-	src, err := generateSource(a, d, p, form{pkg: t.pkg, main: t.main, from: t.job})
+	src, err := generateSource(ui, d, p, form{pkg: t.pkg, main: t.main, from: t.job})
 	return &generated{decision: d, program: programHash(p), files: map[string][]byte{t.key: src}}, err
 }
 
@@ -116,7 +117,7 @@ func checkFrozen(a *app, g *generated, t *target) error {
 		return nil
 	}
 	for _, path := range slices.Sorted(maps.Keys(g.files)) {
-		if err := a.Print(truncateDiff(a, fileDiff(t.folder, path, g.files[path]))); err != nil {
+		if err := a.Print(truncateDiff(a.Verbose, fileDiff(t.folder, path, g.files[path]))); err != nil {
 			return err
 		}
 	}
@@ -138,7 +139,7 @@ func fileDiff(folder, path string, generated []byte) string {
 }
 
 // writeGenerated writes the files, removes obsolete files of an earlier run, and writes the lock.
-func writeGenerated(a *app, g *generated, t *target) error {
+func writeGenerated(ui *console.Console, g *generated, t *target) error {
 	if err := os.MkdirAll(t.dir, 0o777); err != nil {
 		return fmt.Errorf("-o %s: the folder cannot be created: %w", t.dir, err)
 	}
@@ -149,28 +150,28 @@ func writeGenerated(a *app, g *generated, t *target) error {
 			return err
 		}
 		if wrote {
-			a.Notef("wrote    %s", shell.Slashed(name))
+			ui.Notef("wrote    %s", shell.Slashed(name))
 		}
 	}
-	if err := removeOld(a, g, t); err != nil {
+	if err := removeOld(ui, g, t); err != nil {
 		return err
 	}
-	reportStaleLock(a, g.decision, "")
+	reportStaleLock(ui, g.decision, "")
 	j := g.job
 	if !j.Hardware.IsCPU() {
-		a.Note("target", fmt.Sprintf("cpu: this code runs all %d ranks on one CPU instead of %s. Not supported "+
+		ui.Note("target", fmt.Sprintf("cpu: this code runs all %d ranks on one CPU instead of %s. Not supported "+
 			"yet: generated code for GPUs; planc compile --target cuda builds a binary for them", j.Hardware.Devices(),
 			planner.ClusterText(j.Hardware)))
 	}
 	if note := missingRequirement(t.dir); note != "" {
-		a.Notef("note: %s", note)
+		ui.Notef("note: %s", note)
 	}
-	return writeLock(a, g.lock, lockOfGen(g, t))
+	return writeLock(ui, g.lock, lockOfGen(g, t))
 }
 
 // removeOld removes files that the lock names but that are no longer generated. It never removes files without planc's
 // header.
-func removeOld(a *app, g *generated, t *target) error {
+func removeOld(ui *console.Console, g *generated, t *target) error {
 	if g.lock.File == nil {
 		return nil
 	}
@@ -183,7 +184,7 @@ func removeOld(a *app, g *generated, t *target) error {
 		if err := os.Remove(name); err != nil {
 			return fmt.Errorf("cannot remove %s, which an earlier planc gen wrote: %w", shell.Slashed(name), err)
 		}
-		a.Notef("removed  %s", shell.Slashed(name))
+		ui.Notef("removed  %s", shell.Slashed(name))
 	}
 	return nil
 }

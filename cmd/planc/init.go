@@ -39,7 +39,7 @@ Go, and a comment for every field of a job. It runs as it is on this machine's C
 			if err := os.MkdirAll(dir, 0o777); err != nil {
 				return fmt.Errorf("create the folder of the job: %w", err)
 			}
-			return writeNewFile(a, filepath.Join(dir, jobFile), initFile(),
+			return writeNewFile(a.Console, filepath.Join(dir, jobFile), initFile(),
 				fmt.Sprintf("planc plan%s · planc run%s", job, job))
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {

@@ -100,7 +100,7 @@ func wantedStages(after string, all bool) ([]string, error) {
 // printIR compiles the job without generating code, and prints the given stages. A stage that changed nothing is
 // printed as "(unchanged)" if the stage before it is printed too.
 func printIR(a *app, args []string, flags jobFlags, want []string) error {
-	job, err := loadJob(a, args, flags)
+	job, err := loadJob(a.Console, args, flags)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func printIR(a *app, args []string, flags jobFlags, want []string) error {
 		return err
 	}
 	texts := map[string]string{}
-	p, err := compileProgram(a, found.job, found.Best.Plan, func(stage, text string) { texts[stage] = text })
+	p, err := compileProgram(a.Console, found.job, found.Best.Plan, func(stage, text string) { texts[stage] = text })
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func productsText(j *loaded, p *ir.Program) string {
 
 // printPicture compiles the job and draws its pipeline schedule.
 func printPicture(a *app, args []string, flags jobFlags, file string) error {
-	job, err := loadJob(a, args, flags)
+	job, err := loadJob(a.Console, args, flags)
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func printPicture(a *app, args []string, flags jobFlags, file string) error {
 	if err != nil {
 		return err
 	}
-	p, err := compileProgram(a, found.job, found.Best.Plan, nil)
+	p, err := compileProgram(a.Console, found.job, found.Best.Plan, nil)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/console"
 	"github.com/planc-dev/planc/cmd/planc/internal/otherinput"
 	"github.com/planc-dev/planc/cmd/planc/internal/shell"
 	"github.com/planc-dev/planc/ir"
@@ -25,36 +26,36 @@ type loaded struct {
 
 // loadJob reads the job that the arguments and flags mean, and its cluster. It depends on no measurement of this
 // machine: a lock and generated code are the same bytes on every machine. Screens use loadHere.
-func loadJob(a *app, args []string, f jobFlags) (*loaded, error) {
+func loadJob(ui *console.Console, args []string, f jobFlags) (*loaded, error) {
 	path, err := f.path(args)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkOtherJob(a, path); err != nil {
+	if err := checkOtherJob(ui, path); err != nil {
 		return nil, err
 	}
 	if err := sharedLock(path); err != nil {
 		return nil, err
 	}
-	q, err := planner.Load(path, a.Read, f.overrides()...)
-	if cluster := clusterAsJob(a, f, path, err); cluster != nil {
+	q, err := planner.Load(path, ui.Read, f.overrides()...)
+	if cluster := clusterAsJob(ui, f, path, err); cluster != nil {
 		return nil, cluster
 	}
 	if err != nil {
 		return nil, byFlags(path, err)
 	}
 	for _, note := range q.Notes() {
-		a.Notef("note: %s", note)
+		ui.Notef("note: %s", note)
 	}
 	return &loaded{Question: q, path: path, overridden: len(f.overrides()) > 0}, nil
 }
 
 // checkOtherJob returns an error if a file is not a job but a model or a file of another tool.
-func checkOtherJob(a *app, path string) error {
+func checkOtherJob(ui *console.Console, path string) error {
 	if path == "" || path == "-" {
 		return nil
 	}
-	data, err := a.Read(path)
+	data, err := ui.Read(path)
 	if err != nil {
 		return nil // reading the job says why
 	}
@@ -77,11 +78,11 @@ func jobNextTo(path string) string {
 
 // clusterAsJob returns an error that explains how to use a cluster file, as written by planc detect or calibrate, that
 // was given as JOB. It replaces the errors of reading the file as a job; nil if the file is not a cluster file.
-func clusterAsJob(a *app, f jobFlags, path string, wrong error) error {
+func clusterAsJob(ui *console.Console, f jobFlags, path string, wrong error) error {
 	if diags := (ir.Diags)(nil); path == "" || !errors.As(wrong, &diags) {
 		return nil
 	}
-	data, err := a.Read(path)
+	data, err := ui.Read(path)
 	if err != nil || !otherinput.IsClusterFile(path, data) {
 		return nil
 	}

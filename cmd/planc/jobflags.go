@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/console"
 	"github.com/planc-dev/planc/cmd/planc/internal/shell"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
@@ -52,14 +53,14 @@ func (f *jobFlags) registerSave(c *cobra.Command) {
 }
 
 // saveJob is --save.
-func saveJob(a *app, j *loaded, f jobFlags) error {
+func saveJob(ui *console.Console, j *loaded, f jobFlags) error {
 	if f.keep == "" {
 		if f.cmd.Flags().Changed("save") {
 			return inputErrorf(BadFlag, "", "%s --save needs the name of a file", f.cmd.CommandPath())
 		}
 		return nil
 	}
-	return writeNewFile(a, f.keep, "# Written by planc "+f.cmd.Name()+" --save; planc init writes one with every "+
+	return writeNewFile(ui, f.keep, "# Written by planc "+f.cmd.Name()+" --save; planc init writes one with every "+
 		"field.\n"+
 		string(j.Save(f.keep)), "planc plan "+shell.Path(f.keep))
 }

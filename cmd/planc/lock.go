@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/console"
 	"github.com/planc-dev/planc/cmd/planc/internal/lock"
 	"github.com/planc-dev/planc/cmd/planc/internal/shell"
 	"github.com/planc-dev/planc/ir"
@@ -20,7 +21,7 @@ func (f *lockFlags) register(c *cobra.Command) {
 }
 
 // readLock reads the job's lock. With overwrite, a damaged lock counts as missing, because it will be overwritten.
-func readLock(a *app, j *loaded, overwrite bool) (*lock.Job, error) {
+func readLock(ui *console.Console, j *loaded, overwrite bool) (*lock.Job, error) {
 	l := &lock.Job{Path: lock.PathOf(j.path), Inputs: lock.InputsOf(j.Question), Remedy: "planc plan --update"}
 	if l.Path == "" {
 		return l, nil
@@ -28,7 +29,7 @@ func readLock(a *app, j *loaded, overwrite bool) (*lock.Job, error) {
 	if filepath.Base(j.path) != jobFile || filepath.Dir(j.path) != "." {
 		l.Remedy += " " + shell.Path(j.path)
 	}
-	data, err := a.Read(l.Path)
+	data, err := ui.Read(l.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return l, nil
@@ -45,7 +46,7 @@ func readLock(a *app, j *loaded, overwrite bool) (*lock.Job, error) {
 	file, err := lock.Parse(l.Name(), data, l.Remedy)
 	var diags ir.Diags
 	if errors.As(err, &diags) && overwrite && diags[0].Code == lock.BadLock {
-		a.Notef("note: %s is damaged and will be overwritten: %s", l.Name(), diags[0].Pos)
+		ui.Notef("note: %s is damaged and will be overwritten: %s", l.Name(), diags[0].Pos)
 		return l, nil
 	}
 	if err != nil {

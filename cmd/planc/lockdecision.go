@@ -10,6 +10,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/diff"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/console"
 	"github.com/planc-dev/planc/cmd/planc/internal/lock"
 	"github.com/planc-dev/planc/cmd/planc/internal/screen"
 	"github.com/planc-dev/planc/costmodel"
@@ -23,7 +24,7 @@ import (
 // askPlan returns the decision that plan and explain show: the lock's plan if the lock holds, with the alternatives of
 // a search, otherwise the plan that the search finds.
 func askPlan(a *app, j *loaded, f lockFlags) (*decision, error) {
-	l, err := readLock(a, j, f.update)
+	l, err := readLock(a.Console, j, f.update)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +39,7 @@ func askPlan(a *app, j *loaded, f lockFlags) (*decision, error) {
 		return nil, refuseLock(a, j, l)
 	}
 	if l.IsObeyed() && !f.update {
-		d, err := searchWithLocked(a, j, l, l.File.Plan)
+		d, err := searchWithLocked(a.Console, j, l, l.File.Plan)
 		if err != nil {
 			return nil, err
 		}
@@ -49,9 +50,9 @@ func askPlan(a *app, j *loaded, f lockFlags) (*decision, error) {
 		return d, err
 	}
 	if j.MeasuredCPU != nil {
-		return searchHere(a, j, l)
+		return searchHere(a.Console, j, l)
 	}
-	d, err := searchPlan(a, j)
+	d, err := searchPlan(a.Console, j)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +63,7 @@ func askPlan(a *app, j *loaded, f lockFlags) (*decision, error) {
 // checkSameProgram checks, for commands that only show the plan with --locked, that it compiles to the program of the
 // lock.
 func checkSameProgram(a *app, j *loaded, l *lock.Job) error {
-	p, err := compileProgram(a, j, l.File.Plan, nil)
+	p, err := compileProgram(a.Console, j, l.File.Plan, nil)
 	if err != nil {
 		return err
 	}
@@ -70,8 +71,8 @@ func checkSameProgram(a *app, j *loaded, l *lock.Job) error {
 }
 
 // searchWithLocked searches, but returns a decision for a given plan, such as the lock's, instead of the best one.
-func searchWithLocked(a *app, j *loaded, l *lock.Job, locked ir.Plan) (*decision, error) {
-	d, err := searchPlan(a, j)
+func searchWithLocked(ui *console.Console, j *loaded, l *lock.Job, locked ir.Plan) (*decision, error) {
+	d, err := searchPlan(ui, j)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +88,7 @@ func searchWithLocked(a *app, j *loaded, l *lock.Job, locked ir.Plan) (*decision
 	}
 	start := time.Now()
 	found := d.Best
-	err = a.RunSearch(p, func() (err error) { d.Result, _, err = search.SearchWithGiven(p, locked); return err })
+	err = ui.RunSearch(p, func() (err error) { d.Result, _, err = search.SearchWithGiven(p, locked); return err })
 	d.Took += time.Since(start)
 	var unfit *search.NoPlan
 	switch {
@@ -97,7 +98,7 @@ func searchWithLocked(a *app, j *loaded, l *lock.Job, locked ir.Plan) (*decision
 		return nil, j.SearchError(err)
 	}
 	d.own = &found
-	noteBetter(a, j, l, found, d.Best)
+	noteBetter(ui, j, l, found, d.Best)
 	return d, nil
 }
 
@@ -113,13 +114,13 @@ func lockedPlanUnfit(l *lock.Job, j *loaded, e *search.NoPlan) error {
 }
 
 // noteBetter notes that the search would now choose a faster plan than the lock's.
-func noteBetter(a *app, j *loaded, l *lock.Job, found, locked search.Priced) {
+func noteBetter(ui *console.Console, j *loaded, l *lock.Job, found, locked search.Priced) {
 	gain := 1 - float64(found.Predict.StepS/locked.Predict.StepS)
 	if gain < 1e-5 {
 		return
 	}
 	if j.MeasuredCPU != nil {
-		noteBetterHere(a, found, locked, gain)
+		noteBetterHere(ui, found, locked, gain)
 		return
 	}
 	who := "the search"
@@ -130,7 +131,7 @@ func noteBetter(a *app, j *loaded, l *lock.Job, found, locked search.Priced) {
 	if found.Predict.StepS > locked.Predict.StepSLow {
 		errorNote = ", within the prediction's error"
 	}
-	a.Notef("note: %s would choose %s (%s faster%s); the plan of %s is used (to change it: %s)", who,
+	ui.Notef("note: %s would choose %s (%s faster%s); the plan of %s is used (to change it: %s)", who,
 		planner.Differences(found.Plan, locked.Plan), quantity.Percent(gain), errorNote, l.Name(), l.Remedy)
 }
 
@@ -175,7 +176,7 @@ func decidePlan(a *app, j *loaded, f lockFlags) (*decision, error) {
 	if err := j.CheckFixedHardware(); err != nil {
 		return nil, err
 	}
-	l, err := readLock(a, j, false)
+	l, err := readLock(a.Console, j, false)
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +186,7 @@ func decidePlan(a *app, j *loaded, f lockFlags) (*decision, error) {
 	case f.locked:
 		return nil, refuseLock(a, j, l)
 	}
-	d, err := choosePlan(a, j)
+	d, err := choosePlan(a.Console, j)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +201,7 @@ func refuseLock(a *app, j *loaded, l *lock.Job) error {
 	}
 	now := &lock.File{Inputs: l.Inputs, Plan: l.File.Plan}
 	note := ""
-	if d, err := searchPlan(a, j); err == nil {
+	if d, err := searchPlan(a.Console, j); err == nil {
 		now.Plan = d.Best.Plan
 	} else {
 		first, _, _ := strings.Cut(err.Error(), "\n")
@@ -271,20 +272,20 @@ func anotherProgram(f *lock.File) string {
 const planEdited = "the lock's plan was edited"
 
 // reportStaleLock reports on stderr that a stale lock was not used, and what that changes.
-func reportStaleLock(a *app, d *decision, last string) {
+func reportStaleLock(ui *console.Console, d *decision, last string) {
 	if l := d.lock; l.State() == lock.Stale {
-		a.Notef("%s", strings.TrimSuffix(screen.LockDifference(l, d.Question, d.Best).Text(last), "\n"))
+		ui.Notef("%s", strings.TrimSuffix(screen.LockDifference(l, d.Question, d.Best).Text(last), "\n"))
 	}
 }
 
 // saveLock writes the lock after a compilation, unless flags have changed the job. A failure is only a note, because
 // the binary is valid.
-func saveLock(a *app, d *decision, program string) {
+func saveLock(ui *console.Console, d *decision, program string) {
 	l := d.lock
 	if d.job.overridden || l.Path == "" {
 		return
 	}
-	if err := writeLock(a, l, l.Updated(d.forLock(program))); err != nil {
-		a.Notef("note: %v", err)
+	if err := writeLock(ui, l, l.Updated(d.forLock(program))); err != nil {
+		ui.Notef("note: %v", err)
 	}
 }

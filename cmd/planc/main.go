@@ -34,7 +34,7 @@ func stopPrefix() string {
 
 // app is one invocation of planc: its console, and the flags that all commands have.
 type app struct {
-	console.Console
+	*console.Console
 	args []string
 	json bool   // --json: also print failures as a document
 	dir  string // -C
@@ -43,7 +43,7 @@ type app struct {
 // run runs planc with arguments and streams and returns the exit code. It converts a panic to a message.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
 	a := &app{args: args, json: wantsJSON(args)}
-	a.Console = *console.New(stdin, stdout, stderr, a.json)
+	a.Console = console.New(stdin, stdout, stderr, a.json)
 	defer func() {
 		if fault := recover(); fault != nil {
 			code = a.fail(bug(args, fault, debug.Stack()))

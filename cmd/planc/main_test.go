@@ -58,7 +58,7 @@ func TestNoCache(t *testing.T) {
 // A panic ends at the boundary, in a file and a message.
 func TestBug(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	a := &app{Console: *console.New(nil, &bytes.Buffer{}, &bytes.Buffer{}, true)}
+	a := &app{Console: console.New(nil, &bytes.Buffer{}, &bytes.Buffer{}, true)}
 	err := bug([]string{"plan"}, "passes: grad broke the program\nlong dump", []byte("goroutine 1\n"))
 	if code := a.fail(err); code != exitFailed {
 		t.Errorf("exit code %d, want %d", code, exitFailed)

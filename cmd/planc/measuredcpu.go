@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/console"
 	"github.com/planc-dev/planc/cmd/planc/internal/lock"
 	"github.com/planc-dev/planc/cmd/planc/internal/machine"
 	"github.com/planc-dev/planc/costmodel"
@@ -23,12 +24,12 @@ import (
 const noMeasureVariable = "PLANC_NO_MEASURE"
 
 // loadJobHere is like load, but prices a job on this machine's CPU at measured rates. Screens use it.
-func loadJobHere(a *app, args []string, f jobFlags) (*loaded, error) {
-	j, err := loadJob(a, args, f)
+func loadJobHere(ui *console.Console, args []string, f jobFlags) (*loaded, error) {
+	j, err := loadJob(ui, args, f)
 	if err != nil {
 		return nil, err
 	}
-	return j.atMeasuredRates(thisCPU(a, j.Cluster.Node, f.noMeasure))
+	return j.atMeasuredRates(thisCPU(ui, j.Cluster.Node, f.noMeasure))
 }
 
 // atMeasuredRates returns the job with its cluster at measured rates. Without a measurement (nil) it returns the job.
@@ -74,15 +75,15 @@ func (j *loaded) withLocalExpectation(d *decision) (*decision, error) {
 
 // searchHere returns the decision that screens show for a job without a lock on a measured CPU: the plan that is best
 // at the catalogue's rates, which compile would lock, priced at the measured rates.
-func searchHere(a *app, j *loaded, l *lock.Job) (*decision, error) {
-	d, err := searchPlan(a, j.catalogue)
+func searchHere(ui *console.Console, j *loaded, l *lock.Job) (*decision, error) {
+	d, err := searchPlan(ui, j.catalogue)
 	switch {
 	case err != nil:
 		return nil, err
 	case d.Unfit != nil: // the pinned plan does not fit
-		d, err = searchPlan(a, j)
+		d, err = searchPlan(ui, j)
 	default:
-		d, err = searchWithLocked(a, j, l, d.Best.Plan)
+		d, err = searchWithLocked(ui, j, l, d.Best.Plan)
 	}
 	if err != nil {
 		return nil, err
@@ -92,15 +93,15 @@ func searchHere(a *app, j *loaded, l *lock.Job) (*decision, error) {
 }
 
 // noteBetterHere notes that another plan is faster than the shown one at this machine's measured rates.
-func noteBetterHere(a *app, found, shown search.Priced, gain float64) {
-	a.Notef("note: at the rates measured here, %s would be %s faster; the plan shown is the one for locks and "+
+func noteBetterHere(ui *console.Console, found, shown search.Priced, gain float64) {
+	ui.Notef("note: at the rates measured here, %s would be %s faster; the plan shown is the one for locks and "+
 		"generated code, which is the same on every machine; to choose another plan, pin it in the job's plan section",
 		planner.Differences(found.Plan, shown.Plan), quantity.Percent(gain))
 }
 
 // thisCPU returns the measurement of this machine's CPU, from the cache or a new one. It returns nil if the job's
 // cluster, given by its name, is not this CPU, or if measuring is off.
-func thisCPU(a *app, node string, off bool) *costmodel.ThisCPU {
+func thisCPU(ui *console.Console, node string, off bool) *costmodel.ThisCPU {
 	if off || os.Getenv(noMeasureVariable) != "" || !costmodel.IsThisCPU(node) {
 		return nil
 	}
@@ -109,9 +110,9 @@ func thisCPU(a *app, node string, off bool) *costmodel.ThisCPU {
 		return c
 	}
 	start := time.Now()
-	measured, err := measureCPU(a, m)
+	measured, err := measureCPU(ui, m)
 	if err != nil {
-		a.Notef("note: this CPU could not be measured; using the catalogue's rates for cpu: %v", err)
+		ui.Notef("note: this CPU could not be measured; using the catalogue's rates for cpu: %v", err)
 		return nil
 	}
 	c := measured.ThisCPU(m)
@@ -120,7 +121,7 @@ func thisCPU(a *app, node string, off bool) *costmodel.ThisCPU {
 	if saved.Err == nil {
 		where = "is saved in " + filepath.ToSlash(saved.File)
 	}
-	a.Notef("note: this CPU was measured in %.1f s: %s GFLOP/s per core in f32. The measurement %s; --no-measure "+
+	ui.Notef("note: this CPU was measured in %.1f s: %s GFLOP/s per core in f32. The measurement %s; --no-measure "+
 		"uses the catalogue's rates instead",
 		time.Since(start).Seconds(), amount.Digits(1e3*c.Single, 3), where)
 	return c

@@ -143,12 +143,12 @@ func TestRunExpectsMeasuredSteps(t *testing.T) {
 	steps := map[string]float64{}
 	for machine, measured := range measurements() {
 		job := onMeasured(t, measured)
-		a := &app{Console: *console.New(nil, new(strings.Builder), new(strings.Builder), true)}
+		a := &app{Console: console.New(nil, new(strings.Builder), new(strings.Builder), true)}
 		var flags jobFlags
 		flags.register(&cobra.Command{})
-		for command, load := range map[string]func(*app, []string, jobFlags) (*loaded, error){"run": loadJobHere,
-			"compile": loadJob} {
-			j, err := load(a, []string{job}, flags)
+		for command, load := range map[string]func(*console.Console, []string, jobFlags) (*loaded, error){
+			"run": loadJobHere, "compile": loadJob} {
+			j, err := load(a.Console, []string{job}, flags)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -161,7 +161,7 @@ func TestRunExpectsMeasuredSteps(t *testing.T) {
 				t.Fatal(err)
 			}
 			steps[command+" "+machine] = float64(d.expect.StepS)
-			if got := input(d, mustProgram(t, a, d), form{}).Predict.Measured; got !=
+			if got := input(d, mustProgram(t, a.Console, d), form{}).Predict.Measured; got !=
 				(command == "run" && measured != nil) {
 				t.Errorf("%s of %s: measured is %v", command, machine, got)
 			}
@@ -177,9 +177,9 @@ func TestRunExpectsMeasuredSteps(t *testing.T) {
 	}
 }
 
-func mustProgram(t *testing.T, a *app, d *decision) *ir.Program {
+func mustProgram(t *testing.T, ui *console.Console, d *decision) *ir.Program {
 	t.Helper()
-	p, err := compileProgram(a, d.job, d.Best.Plan, nil)
+	p, err := compileProgram(ui, d.job, d.Best.Plan, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

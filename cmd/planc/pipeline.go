@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/planc-dev/planc/cmd/planc/internal/binary"
+	"github.com/planc-dev/planc/cmd/planc/internal/console"
 	"github.com/planc-dev/planc/codegen"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/zoo/weights"
@@ -15,7 +16,7 @@ import (
 
 // compileProgram runs the passes on the job's plan, with checks between them. dump, if any, gets the model and the
 // compileProgram after each pass.
-func compileProgram(a *app, j *loaded, plan ir.Plan, dump func(stage, text string)) (*ir.Program, error) {
+func compileProgram(ui *console.Console, j *loaded, plan ir.Plan, dump func(stage, text string)) (*ir.Program, error) {
 	m := j.Model()
 	o := passes.Options{Check: true}
 	if dump != nil {
@@ -29,7 +30,7 @@ func compileProgram(a *app, j *loaded, plan ir.Plan, dump func(stage, text strin
 		}
 	}
 	var p *ir.Program
-	err := a.Timed("passes", func() (result string, err error) {
+	err := ui.Timed("passes", func() (result string, err error) {
 		p, err = passes.Compile(m, plan, j.Recipe(), o)
 		if err != nil { // the search's rules of legality should have named it
 			panic(fmt.Sprintf("the plan %v was chosen and cannot be compiled: %v", plan, err))
@@ -49,8 +50,8 @@ type form struct {
 }
 
 // generateSource is the generated Go of a decision.
-func generateSource(a *app, d *decision, p *ir.Program, f form) (src []byte, err error) {
-	err = a.Timed("generate", func() (string, error) {
+func generateSource(ui *console.Console, d *decision, p *ir.Program, f form) (src []byte, err error) {
+	err = ui.Timed("generate", func() (string, error) {
 		src, err = codegen.Go(input(d, p, f))
 		return fmt.Sprintf("%d bytes of Go", len(src)), err
 	})

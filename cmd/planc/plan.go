@@ -80,7 +80,7 @@ difference is shown. The lock is only written with --update.`,
 
 // compareEngines runs planc plan --engines.
 func compareEngines(a *app, args []string, f jobFlags, names []string) error {
-	j, err := loadJob(a, args, f)
+	j, err := loadJob(a.Console, args, f)
 	if err == nil {
 		err = j.CheckFixedHardware()
 	}

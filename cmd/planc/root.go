@@ -114,7 +114,7 @@ file, describe the job by flags: --model, --cluster and so on. "planc help exit"
 		complete(c)
 	}
 	root.Example = indented(root.Example)
-	addCompletion(a, root)
+	addCompletion(root)
 	return root
 }
 

@@ -72,7 +72,7 @@ type execution struct {
 
 // run compiles and launches the job. rest holds the flags of the binary.
 func (r *execution) run(args, rest []string) error {
-	job, err := loadJobHere(r.app, args, r.flags)
+	job, err := loadJobHere(r.Console, args, r.flags)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/console"
 	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/cmd/planc/internal/screen"
 	"github.com/planc-dev/planc/ir"
@@ -68,9 +69,9 @@ func count(word string) (int, bool) {
 }
 
 // runSweep answers a job for each value of a sweep.
-func runSweep(a *app, j *loaded, s planner.Sweep) (*screen.SweepDocument, error) {
+func runSweep(ui *console.Console, j *loaded, s planner.Sweep) (*screen.SweepDocument, error) {
 	var found *planner.SweepDocument
-	err := a.RunSearches(func() (err error) {
+	err := ui.RunSearches(func() (err error) {
 		found, err = planner.RunSweep(j.Question, s)
 		return err
 	})
@@ -80,7 +81,7 @@ func runSweep(a *app, j *loaded, s planner.Sweep) (*screen.SweepDocument, error)
 	d := screen.NewSweepDocument(j.Question, s, found)
 	d.Planc = version
 	for _, note := range d.Notes {
-		a.Notef("note: %s", note)
+		ui.Notef("note: %s", note)
 	}
 	return d, nil
 }
@@ -102,14 +103,14 @@ func sweepJob(a *app, args []string, f jobFlags, text string) error {
 				f.cmd.CommandPath(), flag)
 		}
 	}
-	j, err := loadJobHere(a, args, f)
+	j, err := loadJobHere(a.Console, args, f)
 	if err == nil && j.Objective.Kind != spec.Throughput {
 		err = inputErrorf(BadFlag, "", "--sweep shows the fastest plan of each size, but objective %s chooses "+
 			"one size: "+
 			"drop --sweep, or the objective with --set objective=null", j.Objective.Kind)
 	}
 	if err == nil {
-		err = saveJob(a, j, f)
+		err = saveJob(a.Console, j, f)
 	}
 	if err != nil {
 		return err
@@ -119,7 +120,7 @@ func sweepJob(a *app, args []string, f jobFlags, text string) error {
 			"--sweep %s=%d..%d: no number of devices in it is a whole number of nodes: %s has %d each", s.Key, s.From,
 			s.To, j.Hardware.Name, j.FullNode())
 	}
-	d, err := runSweep(a, j, s)
+	d, err := runSweep(a.Console, j, s)
 	if err != nil {
 		return err
 	}

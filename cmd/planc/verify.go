@@ -109,11 +109,11 @@ func (v *verification) run(path string, flags jobFlags) error {
 	if path != "" {
 		args = []string{path}
 	}
-	j, err := loadJob(v.app, args, flags)
+	j, err := loadJob(v.app.Console, args, flags)
 	if err != nil {
 		return err
 	}
-	l, err := readLock(v.app, j, false)
+	l, err := readLock(v.app.Console, j, false)
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (v *verification) run(path string, flags jobFlags) error {
 func (v *verification) compareStale(j *loaded) error {
 	l := v.lock
 	v.reasons = append(v.reasons, screen.ChangedSections(l.Changed))
-	d, err := searchPlan(v.app, j)
+	d, err := searchPlan(v.app.Console, j)
 	now := &lock.File{Inputs: l.Inputs, Plan: l.File.Plan}
 	if err == nil {
 		d.lock, d.expect = l, lock.ExpectOf(d.Question, d.Best)
@@ -158,7 +158,7 @@ func (v *verification) compareStale(j *loaded) error {
 // compare compares a lock whose job has not changed.
 func (v *verification) compare(d *decision) error {
 	j, f := d.job, v.lock.File
-	p, err := compileProgram(v.app, j, d.Best.Plan, nil)
+	p, err := compileProgram(v.app.Console, j, d.Best.Plan, nil)
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (v *verification) compareCode(d *decision, hashes map[string]string) error 
 		if err != nil {
 			return err
 		}
-		g, err := regenerate(v.app, d, t)
+		g, err := regenerate(v.app.Console, d, t)
 		if err != nil {
 			return err
 		}
@@ -207,7 +207,7 @@ func (v *verification) compareCode(d *decision, hashes map[string]string) error 
 				shell.Slashed(name)))
 		}
 		if !same {
-			v.diffs = append(v.diffs, truncateDiff(v.app, fileDiff(t.folder, path, now)))
+			v.diffs = append(v.diffs, truncateDiff(v.app.Verbose, fileDiff(t.folder, path, now)))
 		}
 	}
 	return nil
@@ -245,10 +245,10 @@ func genCommandLine(j *loaded, f *lock.File) string {
 // codeLines is the number of lines to show of a diff of generated code. Reviewers look at the plan above it.
 const codeLines = 40
 
-// truncateDiff returns the beginning of a diff of code, or all of it with -v.
-func truncateDiff(a *app, diff string) string {
+// truncateDiff returns the beginning of a diff of code, or all of it.
+func truncateDiff(isWhole bool, diff string) string {
 	lines := strings.SplitAfter(diff, "\n")
-	if a.Verbose || len(lines) <= codeLines {
+	if isWhole || len(lines) <= codeLines {
 		return diff
 	}
 	return strings.Join(lines[:codeLines], "") + fmt.Sprintf("... and %d more lines of this diff; -v shows all\n",
