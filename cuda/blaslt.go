@@ -345,14 +345,16 @@ func prefer(pref C.cublasLtMatmulPreference_t, workspace int64) error {
 	return errors.Join(errs...)
 }
 
-// GEMM enqueues a GEMM on the stream. The workspace must be at least as large as in Prepare. The matrices'
-// addresses must be multiples of [Alignment].
-func (s *Stream) GEMM(m *GEMMPlan, alpha, beta float64, d, a, b Pointer, workspace Memory) error {
-	return s.GEMMOn(m, alpha, beta, d, d, a, b, workspace)
-}
+// Matrices are the addresses of a GEMM's operands, which are multiples of [Alignment]: D = α A B + β C. C has the shape
+// and the type of D, and can be D.
+type Matrices struct{ D, C, A, B Pointer }
 
-// GEMMOn enqueues a GEMM with a separate C operand of D's shape and type.
-func (s *Stream) GEMMOn(m *GEMMPlan, alpha, beta float64, d, c, a, b Pointer, workspace Memory) error {
+// InPlace returns the operands of a GEMM whose C is D.
+func InPlace(d, a, b Pointer) Matrices { return Matrices{d, d, a, b} }
+
+// GEMM enqueues a GEMM on the stream. The workspace must be at least as large as in Prepare.
+func (s *Stream) GEMM(m *GEMMPlan, alpha, beta float64, x Matrices, workspace Memory) error {
+	d, c, a, b := x.D, x.C, x.A, x.B
 	if (d|c|a|b)%Alignment != 0 {
 		panic(fmt.Sprintf("cuda: matrices at %#x, %#x, %#x and %#x are not aligned to %d bytes", d, c, a, b, Alignment))
 	}

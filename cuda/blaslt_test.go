@@ -62,7 +62,7 @@ func TestGEMMs(t *testing.T) {
 		}
 		before := append([]float64(nil), fv...)
 		mul := must(b.p.Prepare(p, b.workspace.Bytes))(t)
-		check(t, b.s.GEMMOn(mul, 2, 0.5, d.Pointer, from.Pointer, a.Pointer, x.Pointer, b.workspace), mul.Close())
+		check(t, b.s.GEMM(mul, 2, 0.5, Matrices{d.Pointer, from.Pointer, a.Pointer, x.Pointer}, b.workspace), mul.Close())
 		for at := range dv {
 			z, i, j := at/(m*n), at/n%m, at%n
 			want := 0.5 * before[at]
@@ -108,7 +108,7 @@ func TestBiasGrad(t *testing.T) {
 	db, bv := doubles(t, out)
 	mul := must(b.p.Prepare(GEMM{M: in, N: out, K: rows, TransposeA: true, In: ValueFloat64, Out: ValueFloat64,
 		Epilogue: BiasGrad, Bias: db.Pointer}, 1024))(t)
-	check(t, b.s.GEMM(mul, 1, 0, dw.Pointer, x.Pointer, dy.Pointer, b.workspace), mul.Close())
+	check(t, b.s.GEMM(mul, 1, 0, InPlace(dw.Pointer, x.Pointer, dy.Pointer), b.workspace), mul.Close())
 	for j := range out {
 		want := 0.0
 		for i := range rows {
@@ -133,7 +133,7 @@ func TestAuxOfBatch(t *testing.T) {
 	p := GEMM{Batch: batch, M: m, N: n, K: k, In: ValueFloat64, Out: ValueFloat64, Epilogue: GELUAux,
 		Aux: aux.Pointer}
 	mul := must(b.p.Prepare(p, 1024))(t)
-	check(t, b.s.GEMM(mul, 1, 0, d.Pointer+Alignment, a.Pointer+Alignment, x.Pointer+Alignment, b.workspace))
+	check(t, b.s.GEMM(mul, 1, 0, InPlace(d.Pointer+Alignment, a.Pointer+Alignment, x.Pointer+Alignment), b.workspace))
 	for i, v := range av {
 		if v != dv[2+i] {
 			t.Errorf("Aux has %g at %d, want %g", v, i, dv[2+i])
@@ -147,7 +147,7 @@ func TestAuxOfBatch(t *testing.T) {
 			_, _ = b.p.Prepare(GEMM{M: m, N: n, K: k, Epilogue: GELUAux, Aux: aux.Pointer + 8}, 1024)
 		},
 		"an A that is not aligned": func() {
-			_ = b.s.GEMM(mul, 1, 0, d.Pointer, a.Pointer+8, x.Pointer, b.workspace)
+			_ = b.s.GEMM(mul, 1, 0, InPlace(d.Pointer, a.Pointer+8, x.Pointer), b.workspace)
 		},
 	} {
 		if !panics(call) {
@@ -189,7 +189,7 @@ func TestGEMMsFail(t *testing.T) {
 	}
 	t.Setenv("PLANC_FAKE_FAIL", "cublasLtMatmul:3")
 	mul := must(b.p.Prepare(x, 1024))(t)
-	if err := b.s.GEMM(mul, 1, 0, 0, 0, 0, b.workspace); !errors.As(err, &failed) ||
+	if err := b.s.GEMM(mul, 1, 0, InPlace(0, 0, 0), b.workspace); !errors.As(err, &failed) ||
 		failed.What != fmt.Sprintf("%+v", x) {
 		t.Errorf("%v", err)
 	}

@@ -12,12 +12,11 @@ import "errors"
 // timedRuns is the number of timed runs of each algorithm. One run before them is not timed.
 const timedRuns = 4
 
-// TimeAlgorithms computes the same as [Stream.GEMMOn] with each of up to n algorithms that the heuristic
+// TimeAlgorithms computes the same as [Stream.GEMM] with each of up to n algorithms that the heuristic
 // suggests. It keeps the fastest for this GEMM and for all of its kind that are prepared later. The GEMM
 // runs several times, so D must not overlap its operands. The call waits for the stream. The fastest
 // algorithm can differ from run to run, and so can the last bits of results.
-func (s *Stream) TimeAlgorithms(m *GEMMPlan, n int, alpha, beta float64, d, c, a, b Pointer,
-	workspace Memory) (err error) {
+func (s *Stream) TimeAlgorithms(m *GEMMPlan, n int, alpha, beta float64, x Matrices, workspace Memory) (err error) {
 	algos, err := m.algorithms(workspace.Bytes, min(n, maxAlgorithms))
 	if err != nil {
 		return err
@@ -39,7 +38,7 @@ func (s *Stream) TimeAlgorithms(m *GEMMPlan, n int, alpha, beta float64, d, c, a
 			if i == 1 {
 				err = s.Record(from)
 			}
-			err = errors.Join(err, s.GEMMOn(m, alpha, beta, d, c, a, b, workspace))
+			err = errors.Join(err, s.GEMM(m, alpha, beta, x, workspace))
 			if err != nil {
 				return err
 			}

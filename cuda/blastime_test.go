@@ -22,14 +22,15 @@ func TestTimeAlgorithms(t *testing.T) {
 	multiply := func(want string) {
 		t.Helper()
 		mul := must(b.p.Prepare(p, b.workspace.Bytes))(t)
-		check(t, b.s.GEMM(mul, 1, 0, d.Pointer, a.Pointer, x.Pointer, b.workspace), mul.Close())
+		check(t, b.s.GEMM(mul, 1, 0, InPlace(d.Pointer, a.Pointer, x.Pointer), b.workspace), mul.Close())
 		if got := calls(); !strings.Contains(got, want) {
 			t.Errorf("not %s, but\n%s", want, got)
 		}
 	}
 	multiply("product by way 0")
 	mul := must(b.p.Prepare(p, b.workspace.Bytes))(t)
-	check(t, b.s.TimeAlgorithms(mul, 5, 1, 1, d.Pointer, c.Pointer, a.Pointer, x.Pointer, b.workspace), mul.Close())
+	check(t, b.s.TimeAlgorithms(mul, 5, 1, 1, Matrices{d.Pointer, c.Pointer, a.Pointer, x.Pointer}, b.workspace),
+		mul.Close())
 	got := calls()
 	for _, way := range []string{"product by way 0", "product by way 1", "product by way 2"} {
 		if strings.Count(got, way) != timedRuns+1 {
@@ -46,9 +47,8 @@ func TestTimeAlgorithms(t *testing.T) {
 		mul := must(b.p.Prepare(p, b.workspace.Bytes))(t)
 		t.Setenv("PLANC_FAKE_FAIL", call+":3")
 		var failed *Error
-		if err := b.s.TimeAlgorithms(mul, 2, 1, 0, d.Pointer, d.Pointer, a.Pointer, x.Pointer,
-			b.workspace); !errors.As(err,
-			&failed) || failed.Call != call {
+		err := b.s.TimeAlgorithms(mul, 2, 1, 0, InPlace(d.Pointer, a.Pointer, x.Pointer), b.workspace)
+		if !errors.As(err, &failed) || failed.Call != call {
 			t.Errorf("%s: %v", call, err)
 		}
 		t.Setenv("PLANC_FAKE_FAIL", "")

@@ -183,12 +183,12 @@ func (p *AttentionPlan) masked(x *tensor) *tensor {
 // another. Otherwise it is minus infinity.
 func (p *AttentionPlan) where(x *tensor, compare C.int, axis int64, more *tensor, other int64) *tensor {
 	g, dims := p.g, p.scores()
-	i := g.along(C.planc_dnn_index, axis, C.planc_dnn_f32, g.within(C.planc_dnn_i32, dims), x, nil, nil)
-	j := g.along(C.planc_dnn_index, other, C.planc_dnn_f32, g.within(C.planc_dnn_i32, dims), x, nil, nil)
+	i := g.along(pointwiseOp{C.planc_dnn_index, axis, C.planc_dnn_f32}, g.within(C.planc_dnn_i32, dims), x, nil, nil)
+	j := g.along(pointwiseOp{C.planc_dnn_index, other, C.planc_dnn_f32}, g.within(C.planc_dnn_i32, dims), x, nil, nil)
 	if more != nil {
 		i = g.pointwise(C.planc_dnn_add, g.within(C.planc_dnn_f32, dims), i, more, nil)
 	}
-	sees := g.along(compare, -1, C.planc_dnn_bool, g.within(C.planc_dnn_bool, dims), i, j, nil)
+	sees := g.along(pointwiseOp{compare, -1, C.planc_dnn_bool}, g.within(C.planc_dnn_bool, dims), i, j, nil)
 	return g.pointwise(C.planc_dnn_select, g.within(C.planc_dnn_f32, dims), x, p.constant(math.Inf(-1)), sees)
 }
 

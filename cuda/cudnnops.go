@@ -52,16 +52,23 @@ func (g *graph) addOp(op *descriptor) { g.ops = append(g.ops, g.finish(op)) }
 // pointwise adds y = f(x, b, t). b and t may be nil. They are broadcast along dims in which their size is
 // 1.
 func (g *graph) pointwise(f C.int, y, x, b, t *tensor) *tensor {
-	return g.along(f, -1, C.planc_dnn_f32, y, x, b, t)
+	return g.along(pointwiseOp{f, -1, C.planc_dnn_f32}, y, x, b, t)
 }
 
-// along adds a pointwise operation with an axis, unless that is negative, in numbers of a type.
-func (g *graph) along(f C.int, axis int64, in C.int, y, x, b, t *tensor) *tensor {
+// pointwiseOp is a pointwise function, the axis whose indices it takes or -1, and the type in which it computes.
+type pointwiseOp struct {
+	function C.int
+	axis     int64
+	in       C.int
+}
+
+// along adds a pointwise operation of a kind.
+func (g *graph) along(kind pointwiseOp, y, x, b, t *tensor) *tensor {
 	p := g.create(C.planc_dnn_pointwise)
-	g.number(p, C.planc_dnn_pointwise_mode, C.planc_dnn_of_pointwise, f)
-	g.number(p, C.planc_dnn_pointwise_precision, C.planc_dnn_of_type, in)
-	if axis >= 0 {
-		g.longs(p, C.planc_dnn_pointwise_axis, axis)
+	g.number(p, C.planc_dnn_pointwise_mode, C.planc_dnn_of_pointwise, kind.function)
+	g.number(p, C.planc_dnn_pointwise_precision, C.planc_dnn_of_type, kind.in)
+	if kind.axis >= 0 {
+		g.longs(p, C.planc_dnn_pointwise_axis, kind.axis)
 	}
 	g.finish(p)
 	op := g.create(C.planc_dnn_op_pointwise)

@@ -41,7 +41,7 @@ func (b *bench) build(ctx context.Context, arch string) error {
 		x.Commit = strings.TrimSpace(string(out))
 	}
 	for _, target := range []string{"cpu", "cuda"} {
-		if err := b.compile(ctx, planc, "smoke", smokeJob, target, "smoke-"+target); err != nil {
+		if err := b.compile(ctx, planc, program{"smoke", smokeJob, target, "smoke-" + target}); err != nil {
 			return err
 		}
 	}
@@ -63,18 +63,26 @@ func (b *bench) build(ctx context.Context, arch string) error {
 	return os.WriteFile(filepath.Join(b.dir, "index.json"), append(text, '\n'), 0o666)
 }
 
-// compile builds a job's program.
-func (b *bench) compile(ctx context.Context, planc, name, job, target, to string, flags ...string) error {
-	file := filepath.Join(b.dir, name+".yaml")
-	if err := os.WriteFile(file, []byte(job), 0o666); err != nil {
+// program is what planc compiles.
+type program struct {
+	name   string // of the job
+	job    string // its text
+	target string // cpu or cuda
+	binary string // name of the binary
+}
+
+// compile builds a program.
+func (b *bench) compile(ctx context.Context, planc string, p program, flags ...string) error {
+	file := filepath.Join(b.dir, p.name+".yaml")
+	if err := os.WriteFile(file, []byte(p.job), 0o666); err != nil {
 		return err
 	}
 	lock := strings.TrimSuffix(file, ".yaml") + ".lock"
 	if err := os.RemoveAll(lock); err != nil { // of an older planc
 		return err
 	}
-	_, err := b.output(ctx, nil, planc, append([]string{"compile", file, "--target", target, "-o", filepath.Join(b.dir,
-		to)}, flags...)...)
+	_, err := b.output(ctx, nil, planc, append([]string{"compile", file, "--target", p.target, "-o",
+		filepath.Join(b.dir, p.binary)}, flags...)...)
 	return err
 }
 
@@ -85,8 +93,8 @@ func (b *bench) model(ctx context.Context, planc string, m *model) error {
 		return err
 	}
 	defer os.RemoveAll(emitted)
-	if err := b.compile(ctx, planc, m.Name, m.job(), "cuda", "train-"+m.Name, "--emit", filepath.Join(emitted,
-		m.Name)); err != nil {
+	trainer := program{m.Name, m.job(), "cuda", "train-" + m.Name}
+	if err := b.compile(ctx, planc, trainer, "--emit", filepath.Join(emitted, m.Name)); err != nil {
 		return err
 	}
 	if m.chained() {

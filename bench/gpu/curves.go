@@ -44,9 +44,8 @@ func curves(ctx context.Context, b *bench, r *Result) error {
 	}
 	c := map[string][]float64{}
 	r.Raw = c
-	ours, _, err := b.upTo(ctx, &m, filepath.Join(dir, "run"), tokens, steps,
-		[]string{"--set", "train.init=" + weights}, func() {
-		})
+	ours, _, err := b.upTo(ctx, &m, trainingRun{dir: filepath.Join(dir, "run"), tokens: tokens, steps: steps,
+		flags: []string{"--set", "train.init=" + weights}}, func() {})
 	if err != nil {
 		return err
 	}

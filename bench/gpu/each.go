@@ -159,15 +159,16 @@ func (l *lab) load(t trial, types string) (*loaded, error) {
 	x, args := &loaded{}, &cuda.Args{}
 	args.Reset()
 	each := strings.Split(types, "_")
-	left, words := each, strings.Fields(t.args)
+	words := strings.Fields(t.args)
 	params := strings.Fields(k.Params)
 	if len(words) != len(params) {
 		return nil, fmt.Errorf("%d arguments for %q", len(words), k.Params)
 	}
 	ids := t.ids()
+	next := argumentWriter{lab: l, trial: t, args: args, types: each, ids: ids}
 	for i, p := range params {
 		name, kind, _ := strings.Cut(p, ":")
-		o, err := l.argument(t, words[i], strings.TrimSuffix(kind, "?"), &left, args, i, ids)
+		o, err := next.add(words[i], strings.TrimSuffix(kind, "?"), i)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -195,21 +196,29 @@ func (l *lab) load(t trial, types string) (*loaded, error) {
 	return x, nil
 }
 
-// argument appends an argument to args and returns its memory. If there are several types, pointers of type T use one
-// after the other; the last one remains.
-func (l *lab) argument(t trial, word, kind string, types *[]string, args *cuda.Args, seed int,
-	ids []int32) (*operand, error) {
+// argumentWriter appends the arguments of a trial's kernel.
+type argumentWriter struct {
+	lab   *lab
+	trial trial
+	args  *cuda.Args
+	types []string // of the next pointers of type T, one after the other; the last one remains
+	ids   []int32
+}
+
+// add appends an argument and returns its memory.
+func (w *argumentWriter) add(word, kind string, seed int) (*operand, error) {
+	t, args := w.trial, w.args
 	role, size, memory := strings.Cut(word, ":")
 	switch {
 	case word == "-":
 		args.Pointer(0)
 		return nil, nil
 	case memory:
-		o, data, err := t.operand(role, size, kind, types, seed, ids)
+		o, data, err := t.operand(role, size, kind, &w.types, seed, w.ids)
 		if err != nil {
 			return nil, err
 		}
-		o.memory, err = l.put(data)
+		o.memory, err = w.lab.put(data)
 		args.Pointer(o.memory.Pointer)
 		return o, err
 	case kind == "d":

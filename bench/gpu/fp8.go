@@ -175,7 +175,7 @@ func (l *fp8Lab) rounded(p fp8GEMM) (e roundedGEMM, err error) {
 		return passes[1]()
 	}
 	e.multiply = func() error {
-		return l.stream.GEMM(way, 1, 0, e.result.Pointer, codes[0].Pointer, codes[1].Pointer, l.scratch)
+		return l.stream.GEMM(way, 1, 0, cuda.InPlace(e.result.Pointer, codes[0].Pointer, codes[1].Pointer), l.scratch)
 	}
 	return e, nil
 }

@@ -236,7 +236,7 @@ func (l *lab) multiplierOf(p cuda.GEMM, operands [2][]byte, out string) (run fun
 		return nil, d, err
 	}
 	return func() error {
-		return l.stream.GEMM(m, 1, 0, d.Pointer, at[0].Pointer, at[1].Pointer, l.scratch)
+		return l.stream.GEMM(m, 1, 0, cuda.InPlace(d.Pointer, at[0].Pointer, at[1].Pointer), l.scratch)
 	}, d, nil
 }
 

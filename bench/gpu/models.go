@@ -19,10 +19,10 @@ type model struct {
 	Params                 float64
 }
 
-// gpt returns a GPT-2 with its own vocabulary.
-func gpt(name, base string, layers, heads, hidden, seq, batch int, micros ...int) model {
-	return model{Name: name, Base: base, Layers: layers, Heads: heads, KVHeads: heads, Hidden: hidden, FFN: 4 * hidden,
-		Vocab: 50257, Seq: seq, Batch: batch, Micros: micros}
+// gpt returns a GPT-2 with its own vocabulary, of a model's sizes.
+func gpt(m model) model {
+	m.KVHeads, m.FFN, m.Vocab = m.Heads, 4*m.Hidden, 50257
+	return m
 }
 
 // llama returns a Llama of 1.1 billion parameters with the shape of TinyLlama.
@@ -34,12 +34,17 @@ func llama(name string, seq, batch int, micros ...int) model {
 // models are the models that build compiles. Micros are micro-batches that the peer tries in addition to planc's; it
 // uses the fastest.
 var models = []model{
-	gpt("gpt2-124m", "gpt2-124m", 12, 12, 768, 1024, 64, 64, 32),
-	gpt("gpt2-350m", "gpt2-350m", 24, 16, 1024, 1024, 32, 32, 16),
-	gpt("gpt2-774m", "gpt2-774m", 36, 20, 1280, 1024, 32, 16, 8),
-	gpt("gpt2-1558m", "gpt2-1558m", 48, 25, 1600, 1024, 32, 16, 8),
+	gpt(model{Name: "gpt2-124m", Base: "gpt2-124m", Layers: 12, Heads: 12, Hidden: 768, Seq: 1024, Batch: 64,
+		Micros: []int{64, 32}}),
+	gpt(model{Name: "gpt2-350m", Base: "gpt2-350m", Layers: 24, Heads: 16, Hidden: 1024, Seq: 1024, Batch: 32,
+		Micros: []int{32, 16}}),
+	gpt(model{Name: "gpt2-774m", Base: "gpt2-774m", Layers: 36, Heads: 20, Hidden: 1280, Seq: 1024, Batch: 32,
+		Micros: []int{16, 8}}),
+	gpt(model{Name: "gpt2-1558m", Base: "gpt2-1558m", Layers: 48, Heads: 25, Hidden: 1600, Seq: 1024, Batch: 32,
+		Micros: []int{16, 8}}),
 	llama("llama-1b", 1024, 32, 32, 16),
-	gpt("gpt2-124m-4096", "gpt2-124m", 12, 12, 768, 4096, 16, 16, 8),
+	gpt(model{Name: "gpt2-124m-4096", Base: "gpt2-124m", Layers: 12, Heads: 12, Hidden: 768, Seq: 4096, Batch: 16,
+		Micros: []int{16, 8}}),
 	llama("llama-1b-4096", 4096, 8, 8, 4),
 	{Name: "curve", Base: "gpt2-124m", Layers: 12, Heads: 12, KVHeads: 12, Hidden: 768, FFN: 3072, Vocab: 50257,
 		Seq: 1024, Batch: 16, Curve: true},

@@ -132,7 +132,7 @@ func (b *bench) ours(ctx context.Context, m *model, tokens string, n int, idle i
 		return s, err
 	}
 	defer remove()
-	steps, first, err := b.upTo(ctx, m, dir, tokens, n, nil, func() {
+	steps, first, err := b.upTo(ctx, m, trainingRun{dir: dir, tokens: tokens, steps: n}, func() {
 		if idle >= 0 {
 			s.Bytes = max(s.Bytes, b.memory(ctx)-idle)
 		}
@@ -153,10 +153,18 @@ func (b *bench) ours(ctx context.Context, m *model, tokens string, n int, idle i
 	return s, nil
 }
 
-// upTo runs a model's program until it has done n steps, and calls look between them.
-func (b *bench) upTo(ctx context.Context, m *model, dir, tokens string, n int, more []string,
+// trainingRun is a run of a model's program: its folder, its data, its steps, and flags in addition.
+type trainingRun struct {
+	dir, tokens string
+	steps       int
+	flags       []string
+}
+
+// upTo runs a model's program until it has done the steps, and calls look between them.
+func (b *bench) upTo(ctx context.Context, m *model, r trainingRun,
 	look func()) (steps []step, first float64, err error) {
-	args := append([]string{"--data", tokens, "--dir", dir, "--resume", "never"}, more...)
+	dir, n := r.dir, r.steps
+	args := append([]string{"--data", r.tokens, "--dir", dir, "--resume", "never"}, r.flags...)
 	cmd := b.process(ctx, nil, b.program("train-"+m.Name), args...)
 	printed := &strings.Builder{}
 	cmd.Stdout, cmd.Stderr = printed, printed

@@ -58,7 +58,8 @@ func TestEpilogues(t *testing.T) {
 				p.Bias = bias.Pointer
 			}
 			x := need(products.Prepare(p, 1<<16))
-			try(s.GEMMOn(x, 1, beta, d.Pointer, c.Pointer, a.Pointer, b.Pointer, g.memory(1<<16)))
+			at := cuda.Matrices{D: d.Pointer, C: c.Pointer, A: a.Pointer, B: b.Pointer}
+			try(s.GEMM(x, 1, beta, at, g.memory(1<<16)))
 			got, saved := g.read(s, d), g.read(s, aux)
 			for at := range got {
 				sum := beta * cv[at]

@@ -64,7 +64,7 @@ func TestGEMMs(t *testing.T) {
 				products := need(need(cuda.OpenBLAS()).NewGEMMs())
 				p := need(products.Prepare(cuda.GEMM{Batch: batch, M: m, N: n, K: k, TransposeA: ta, TransposeB: tb,
 					In: in, Out: in}, 1<<16))
-				try(s.GEMM(p, 1, beta, md.Pointer, ma.Pointer, mb.Pointer, g.memory(1<<16)))
+				try(s.GEMM(p, 1, beta, cuda.InPlace(md.Pointer, ma.Pointer, mb.Pointer), g.memory(1<<16)))
 				try(s.Download(g.pinned.At(0, md.Bytes), md), s.Synchronize())
 				want := make([]float64, len(d))
 				at := func(x []float64, batch, rows, cols, i, j int, transposed bool) float64 {

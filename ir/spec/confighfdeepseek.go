@@ -53,10 +53,12 @@ type hfDeepseekV3 struct {
 }
 
 var (
-	absentDeepseekV2 = hfDeepseekV2{hfDeepseek: deepseek(DeepseekV2, 102400, 4096, 11008, 32, 32, 2048),
+	absentDeepseekV2 = hfDeepseekV2{hfDeepseek: deepseek(hfDecoder{ModelType: DeepseekV2, Vocab: 102400,
+		Hidden: 4096, FFN: 11008, Layers: 32, Heads: 32, Positions: 2048}),
 		Scores: "softmax", Method: "greedy"}
 	absentDeepseekV3 = func() hfDeepseekV3 {
-		d := deepseek(DeepseekV3, 129280, 7168, 18432, 61, 128, 4096)
+		d := deepseek(hfDecoder{ModelType: DeepseekV3, Vocab: 129280, Hidden: 7168, FFN: 18432, Layers: 61,
+			Heads: 128, Positions: 4096})
 		d.KVHeads = 128
 		d.Experts, d.Shared, d.ExpertFFN, d.Choices, d.Dense, d.RouteScale, d.Groups, d.BestGroups = 256, 1, 2048, 8,
 			3, 2.5, 8, 4
@@ -64,12 +66,11 @@ var (
 	}()
 )
 
-func deepseek(family string, vocab, hidden, ffn, layers, heads, positions int) hfDeepseek {
-	return hfDeepseek{hfDecoder: hfDecoder{ModelType: family, Vocab: vocab, Hidden: hidden, FFN: ffn, Layers: layers,
-		Heads:     heads,
-		Positions: positions, InitStd: 0.02, NormEps: 1e-6}, Activation: "silu", QLatent: 1536, KVLatent: 512,
-		PlainDim: 128, RotaryDim: 64, VDim: 128,
-		Experts: 64, Shared: 2, ExpertFFN: 1407, Every: 1, RouteScale: 1}
+// deepseek returns the defaults that both families share, for a family's own sizes.
+func deepseek(sizes hfDecoder) hfDeepseek {
+	sizes.InitStd, sizes.NormEps = 0.02, 1e-6
+	return hfDeepseek{hfDecoder: sizes, Activation: "silu", QLatent: 1536, KVLatent: 512, PlainDim: 128, RotaryDim: 64,
+		VDim: 128, Experts: 64, Shared: 2, ExpertFFN: 1407, Every: 1, RouteScale: 1}
 }
 
 // deepseekSizes has no headDim: transformers writes head_dim as a copy of qk_rope_head_dim.

@@ -13,11 +13,11 @@ func attention(m *model, b *builder, x *ir.Value) *ir.Value {
 	queries := m.queries()
 	q := m.heads(b, "q", x, append(queries, ir.HeadDim)...)
 	k := b.rename("keys", m.heads(b, "k", x, ir.Head, ir.HeadDim), ir.Seq, ir.KSeq)
-	v := linear(m, b, "v", "attn.v", x, m.qkvBias(), ir.Head, ir.VDim)
+	v := linear(m, b, projection{"v", "attn.v", m.qkvBias()}, x, ir.Head, ir.VDim)
 	v = b.rename("values", v, ir.Seq, ir.KSeq)
 	out := append(queries, ir.VDim)
 	o := b.attention("attn", q, k, v, m.scores(b), append([]ir.Dim{ir.Batch, ir.Seq}, out...)...)
-	return back(m, b, "o", "attn.o", o, m.AttentionBias, out...)
+	return back(m, b, projection{"o", "attn.o", m.AttentionBias}, o, out...)
 }
 
 // queries returns the dims of a query's heads: K/V heads, and the queries of each if there are several.
@@ -32,7 +32,7 @@ func (m *model) qkvBias() bool { return m.QKVBias || m.AttentionBias }
 
 // heads builds queries or keys: projected, and normalized and rotated by position if the model does so.
 func (m *model) heads(b *builder, name string, x *ir.Value, dims ...ir.Dim) *ir.Value {
-	y := linear(m, b, name, "attn."+name, x, m.qkvBias(), dims...)
+	y := linear(m, b, projection{name, "attn." + name, m.qkvBias()}, x, dims...)
 	if m.QKNorm {
 		y = m.norm(m, b, "attn."+name+"_norm", y, ir.HeadDim)
 	}

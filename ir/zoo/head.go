@@ -26,7 +26,7 @@ func (m *model) final(b *builder, x *ir.Value) *ir.Value {
 		x = m.norm(m, b, "ln", x, ir.Hidden)
 	}
 	if m.HeadTransform {
-		x = linear(m, b, "changed", "transform", x, true, transform)
+		x = linear(m, b, projection{"changed", "transform", true}, x, transform)
 		x = b.same("changed_act", m.act(), ir.Attr{}, x)
 		x = b.rename("changed_ln", m.norm(m, b, "transform_ln", x, transform), transform, ir.Hidden)
 	}

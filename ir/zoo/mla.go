@@ -26,7 +26,7 @@ func mla(m *model, b *builder, x *ir.Value) *ir.Value {
 	k = b.rename("keys", k, ir.Seq, ir.KSeq)
 	v := b.rename("values", up("v", "attn.v", kv, ir.KVLatent, ir.VDim), ir.Seq, ir.KSeq)
 	o := b.attention("attn", q, k, v, m.scores(b), ir.Batch, ir.Seq, ir.Head, ir.VDim)
-	return back(m, b, "o", "attn.o", o, false, ir.Head, ir.VDim)
+	return back(m, b, projection{"o", "attn.o", false}, o, ir.Head, ir.VDim)
 }
 
 // mlaEps is added to the variance in the norms of the latent vectors. DeepSeek's model code uses the default of its

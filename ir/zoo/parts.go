@@ -22,24 +22,31 @@ func rmsNormBy(m *model, b *builder, name string, x *ir.Value, d ir.Dim, eps flo
 	return b.same(name, ir.OpRMSNorm, ir.Attr{Eps: eps, Unit: m.UnitNorm}, x, b.param(name+".gain", init, d))
 }
 
-// linear multiplies the stream by a weight that adds dims, and adds a bias if the model has one.
-func linear(m *model, b *builder, name, param string, x *ir.Value, bias bool, dims ...ir.Dim) *ir.Value {
-	w := b.param(param, normal(m.InitStd), append([]ir.Dim{ir.Hidden}, dims...)...)
+// projection is a linear layer between the stream and other dims.
+type projection struct {
+	name    string // of its result
+	param   string // of its weight
+	hasBias bool
+}
+
+// linear multiplies the stream by a weight that adds dims, and adds a bias if the projection has one.
+func linear(m *model, b *builder, p projection, x *ir.Value, dims ...ir.Dim) *ir.Value {
+	w := b.param(p.param, normal(m.InitStd), append([]ir.Dim{ir.Hidden}, dims...)...)
 	out := append([]ir.Dim{ir.Batch, ir.Seq}, dims...)
-	if !bias {
-		return b.matmul(name, x, w, out...)
+	if !p.hasBias {
+		return b.matmul(p.name, x, w, out...)
 	}
-	y := b.matmul(name+"0", x, w, out...)
-	return b.same(name, ir.OpAdd, ir.Attr{}, y, b.param(param+"_bias", zeros, dims...))
+	y := b.matmul(p.name+"0", x, w, out...)
+	return b.same(p.name, ir.OpAdd, ir.Attr{}, y, b.param(p.param+"_bias", zeros, dims...))
 }
 
 // back projects back to the residual stream; its bias is added in the stream's region.
-func back(m *model, b *builder, name, param string, x *ir.Value, bias bool, dims ...ir.Dim) *ir.Value {
-	w := b.param(param, normal(m.residualStd()), append(append([]ir.Dim{}, dims...), ir.Hidden)...)
-	y := b.matmul(name, x, w, stream...)
+func back(m *model, b *builder, p projection, x *ir.Value, dims ...ir.Dim) *ir.Value {
+	w := b.param(p.param, normal(m.residualStd()), append(append([]ir.Dim{}, dims...), ir.Hidden)...)
+	y := b.matmul(p.name, x, w, stream...)
 	b.in(ir.Norm)
-	if bias {
-		y = b.same(name+"_biased", ir.OpAdd, ir.Attr{}, y, b.param(param+"_bias", zeros, ir.Hidden))
+	if p.hasBias {
+		y = b.same(p.name+"_biased", ir.OpAdd, ir.Attr{}, y, b.param(p.param+"_bias", zeros, ir.Hidden))
 	}
 	return y
 }
@@ -47,17 +54,17 @@ func back(m *model, b *builder, name, param string, x *ir.Value, bias bool, dims
 // plainMLP builds up-projection, activation, down-projection.
 func plainMLP(m *model, b *builder, x *ir.Value) *ir.Value {
 	b.in(ir.MLP)
-	up := linear(m, b, "up", "mlp.up", x, m.MLPBias, ir.FFN)
+	up := linear(m, b, projection{"up", "mlp.up", m.MLPBias}, x, ir.FFN)
 	act := b.same("act", m.act(), ir.Attr{}, up)
-	return back(m, b, "down", "mlp.down", act, m.MLPBias, ir.FFN)
+	return back(m, b, projection{"down", "mlp.down", m.MLPBias}, act, ir.FFN)
 }
 
 // gatedMLP builds down(activation(gate) · up): SwiGLU or GeGLU (Shazeer 2020).
 func gatedMLP(m *model, b *builder, x *ir.Value) *ir.Value {
 	b.in(ir.MLP)
-	gate := linear(m, b, "gate", "mlp.gate", x, m.MLPBias, ir.FFN)
+	gate := linear(m, b, projection{"gate", "mlp.gate", m.MLPBias}, x, ir.FFN)
 	act := b.same("act", m.act(), ir.Attr{}, gate)
-	up := linear(m, b, "up", "mlp.up", x, m.MLPBias, ir.FFN)
+	up := linear(m, b, projection{"up", "mlp.up", m.MLPBias}, x, ir.FFN)
 	both := b.same("gated", ir.OpMul, ir.Attr{}, act, up)
-	return back(m, b, "down", "mlp.down", both, m.MLPBias, ir.FFN)
+	return back(m, b, projection{"down", "mlp.down", m.MLPBias}, both, ir.FFN)
 }

@@ -94,11 +94,12 @@ func (d *gemmRunner) tryGEMM(p cuda.GEMM, c, from, a, b cuda.Pointer) error {
 		beta, from = 0, c
 	}
 	p = gemmKind(p)
+	x := cuda.Matrices{D: c, C: from, A: a, B: b}
 	if d.firstStep && !inPlace && !d.timed[p] && os.Getenv(timeGEMMs) == "1" {
 		d.timed[p] = true
-		return d.exec.stream().TimeAlgorithms(m, timedAlgorithms, 1, beta, c, from, a, b, room)
+		return d.exec.stream().TimeAlgorithms(m, timedAlgorithms, 1, beta, x, room)
 	}
-	return d.exec.stream().GEMMOn(m, 1, beta, c, from, a, b, room)
+	return d.exec.stream().GEMM(m, 1, beta, x, room)
 }
 
 // gemmKind returns a GEMM without the addresses of Bias, Aux and scales.

@@ -100,7 +100,7 @@ func (b *bench) fp8Matmul(p Point, pace *pace, codes, scales cuda.Memory) error 
 			}
 		}
 		return b.point(p, pace, p.Flops(), func() error {
-			return b.stream.GEMM(way, 1, 0, at[0].Pointer, at[1].Pointer, at[2].Pointer, b.work)
+			return b.stream.GEMM(way, 1, 0, cuda.InPlace(at[0].Pointer, at[1].Pointer, at[2].Pointer), b.work)
 		})
 	}, 2*m*n, m*k, n*k)
 	if free := way.Close(); err == nil {

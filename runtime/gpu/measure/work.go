@@ -236,7 +236,7 @@ func (b *bench) matmul(p Point, pace *pace) error {
 	m, n, k := int64(p.M), int64(p.N), int64(p.K)
 	err = b.withOperands(func(at []cuda.Memory) error {
 		return b.point(p, pace, p.Flops(), func() error {
-			return b.stream.GEMM(way, 1, 0, at[0].Pointer, at[1].Pointer, at[2].Pointer, b.work)
+			return b.stream.GEMM(way, 1, 0, cuda.InPlace(at[0].Pointer, at[1].Pointer, at[2].Pointer), b.work)
 		})
 	}, size*m*n, size*m*k, size*k*n)
 	if free := way.Close(); err == nil {
