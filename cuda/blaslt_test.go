@@ -62,7 +62,8 @@ func TestGEMMs(t *testing.T) {
 		}
 		before := append([]float64(nil), fv...)
 		mul := must(b.p.Prepare(p, b.workspace.Bytes))(t)
-		check(t, b.s.GEMM(mul, 2, 0.5, Matrices{d.Pointer, from.Pointer, a.Pointer, x.Pointer}, b.workspace), mul.Close())
+		at := Matrices{d.Pointer, from.Pointer, a.Pointer, x.Pointer}
+		check(t, b.s.GEMM(mul, 2, 0.5, at, b.workspace), mul.Close())
 		for at := range dv {
 			z, i, j := at/(m*n), at/n%m, at%n
 			want := 0.5 * before[at]
