@@ -55,7 +55,7 @@ type AttentionPlan struct {
 	Grad      bool
 
 	attentions *Attentions
-	g          *graph
+	g          *descriptorBuilder
 	plan       *descriptor
 	bind       []int // operand of each pointer of a run, or fromScratch, or fromValue plus the index of a value
 	uids       []int64
@@ -93,7 +93,7 @@ func (a *Attentions) Prepare(x Attention, grad bool, workspace int64) (*Attentio
 	if a.dnn.number < oldest || a.dnn.number < ragged && x.KSeq%128 != 0 || x.Dim%8 != 0 || x.Dim > 128 {
 		return nil, fmt.Errorf("%w: version %s, %+v", errNoAttention, a.dnn.Version, x)
 	}
-	p := &AttentionPlan{Attention: x, Grad: grad, attentions: a, g: &graph{}}
+	p := &AttentionPlan{Attention: x, Grad: grad, attentions: a, g: &descriptorBuilder{}}
 	if grad {
 		p.describeGrad()
 	} else {
@@ -251,8 +251,8 @@ func (p *AttentionPlan) toKeys(to, scores, source *tensor) {
 	y := g.tensor(p.kind(), [4]int64{s[0], s[1], s[3], s[2]}, [4]int64{s[1] * s[2] * s[3], s[2] * s[3], 1, s[3]},
 		C.planc_dnn_tensor_virtual)
 	op := g.create(C.planc_dnn_op_reshape)
-	g.links(op, C.planc_dnn_op_reshape_x, scores.descriptor)
-	g.links(op, C.planc_dnn_op_reshape_y, y.descriptor)
+	g.setDescriptors(op, C.planc_dnn_op_reshape_x, scores.descriptor)
+	g.setDescriptors(op, C.planc_dnn_op_reshape_y, y.descriptor)
 	g.addOp(op)
 	if p.Group == 1 {
 		g.matmul(to, y, source)

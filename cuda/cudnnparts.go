@@ -11,6 +11,11 @@ type AttentionParts struct {
 	Parts int
 }
 
+// MaxAttentionWorkspace is the largest workspace that planc allows for cuDNN attention, in bytes. cuDNN's own
+// front end allows as much for the gradient of the scores. The backward pass is split so that the scores of
+// some sequences fit. If those of one sequence do not fit, planc's kernel computes the gradient.
+const MaxAttentionWorkspace = 256 << 20
+
 // PrepareParts is Prepare with as few parts as the workspace allows. The deterministic gradient stores the
 // gradient of all scores of a part in the workspace, in 16 bits.
 func (a *Attentions) PrepareParts(x Attention, grad bool, workspace int64) (p AttentionParts, err error) {

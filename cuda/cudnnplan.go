@@ -18,23 +18,23 @@ func (p *AttentionPlan) choose(workspace int64) {
 	g, a := p.g, p.attentions
 	whole := g.create(C.planc_dnn_graph)
 	if a.device == nil {
-		g.handle(whole, C.planc_dnn_graph_handle, a.h)
+		g.setHandle(whole, C.planc_dnn_graph_handle, a.h)
 	}
-	g.links(whole, C.planc_dnn_graph_ops, g.ops...)
-	g.finish(whole)
+	g.setDescriptors(whole, C.planc_dnn_graph_ops, g.ops...)
+	g.finalize(whole)
 	h := g.create(C.planc_dnn_heuristic)
-	g.links(h, C.planc_dnn_heuristic_graph, whole)
-	g.number(h, C.planc_dnn_heuristic_mode, C.planc_dnn_of_heuristic, C.planc_dnn_mode_a)
+	g.setDescriptors(h, C.planc_dnn_heuristic_graph, whole)
+	g.setEnum(h, C.planc_dnn_heuristic_mode, C.planc_dnn_of_heuristic, C.planc_dnn_mode_a)
 	if a.device != nil {
-		g.links(h, C.planc_dnn_heuristic_device, a.device)
+		g.setDescriptors(h, C.planc_dnn_heuristic_device, a.device)
 	}
-	g.finish(h)
-	n := g.numbers(h, C.planc_dnn_heuristic_results, C.planc_dnn_of_descriptor, 0, nil)
+	g.finalize(h)
+	n := g.getAttribute(h, C.planc_dnn_heuristic_results, C.planc_dnn_of_descriptor, 0, nil)
 	var configs []*descriptor
 	for range n {
 		configs = append(configs, g.create(C.planc_dnn_config))
 	}
-	configs = g.filled(h, C.planc_dnn_heuristic_results, configs)
+	configs = g.getDescriptors(h, C.planc_dnn_heuristic_results, configs)
 	last := error(errNoAttention)
 	for _, c := range configs {
 		p.try(c, workspace)
@@ -52,7 +52,7 @@ func (p *AttentionPlan) choose(workspace int64) {
 // the plan.
 func (p *AttentionPlan) try(config *descriptor, workspace int64) {
 	g := p.g
-	engine := g.filled(config, C.planc_dnn_config_engine, []*descriptor{g.create(C.planc_dnn_engine)})
+	engine := g.getDescriptors(config, C.planc_dnn_config_engine, []*descriptor{g.create(C.planc_dnn_engine)})
 	if len(engine) == 0 {
 		if g.err == nil {
 			g.err = fmt.Errorf("a configuration without an engine: %w", errNoAttention)
@@ -60,20 +60,20 @@ func (p *AttentionPlan) try(config *descriptor, workspace int64) {
 		return
 	}
 	var notes [16]C.int
-	n := g.numbers(engine[0], C.planc_dnn_engine_notes, C.planc_dnn_of_note, len(notes), unsafe.Pointer(&notes[0]))
+	n := g.getAttribute(engine[0], C.planc_dnn_engine_notes, C.planc_dnn_of_note, len(notes), unsafe.Pointer(&notes[0]))
 	if g.err == nil && slices.Contains(notes[:min(n, len(notes))], C.planc_dnn_nondeterministic) {
 		g.err = fmt.Errorf("not deterministic: %w", errNoAttention)
 	}
 	plan := g.create(C.planc_dnn_plan)
-	g.links(plan, C.planc_dnn_plan_config, config)
+	g.setDescriptors(plan, C.planc_dnn_plan_config, config)
 	if p.attentions.device == nil {
-		g.handle(plan, C.planc_dnn_plan_handle, p.attentions.h)
+		g.setHandle(plan, C.planc_dnn_plan_handle, p.attentions.h)
 	} else {
-		g.links(plan, C.planc_dnn_plan_device, p.attentions.device)
+		g.setDescriptors(plan, C.planc_dnn_plan_device, p.attentions.device)
 	}
-	g.finish(plan)
+	g.finalize(plan)
 	var bytes int64
-	g.numbers(plan, C.planc_dnn_plan_workspace, C.planc_dnn_of_int64, 1, unsafe.Pointer(&bytes))
+	g.getAttribute(plan, C.planc_dnn_plan_workspace, C.planc_dnn_of_int64, 1, unsafe.Pointer(&bytes))
 	p.Workspace = p.scratch + bytes
 	if g.err == nil && p.Workspace > workspace {
 		g.err = fmt.Errorf("needs %d bytes of workspace: %w", p.Workspace, errNoAttention)
@@ -102,13 +102,13 @@ func (s *Stream) Attend(p *AttentionPlan, at *AttentionOperands, workspace Memor
 		""); err != nil {
 		return err
 	}
-	g := &graph{}
+	g := &descriptorBuilder{}
 	pack := g.create(C.planc_dnn_pack)
 	own := uint64(workspace.Pointer) + uint64(p.scratch)
 	g.set(pack, C.planc_dnn_pack_uids, C.planc_dnn_of_int64, len(p.uids), unsafe.Pointer(&p.uids[0]))
 	g.set(pack, C.planc_dnn_pack_pointers, C.planc_dnn_of_pointer, len(pointers), unsafe.Pointer(&pointers[0]))
 	g.set(pack, C.planc_dnn_pack_workspace, C.planc_dnn_of_pointer, 1, unsafe.Pointer(&own))
-	g.finish(pack)
+	g.finalize(pack)
 	if g.err == nil {
 		g.err = dnnError(C.planc_cudnnBackendExecute(p.attentions.h, p.plan.d, pack.d), "cudnnBackendExecute",
 			"attention of %+v", p.Attention)

@@ -29,7 +29,7 @@ func attentions(l *lab, r *Result) error {
 			small.Heads, small.Seq, small.KSeq = 1, 24, 24
 			shape = small
 		}
-		for _, by := range []string{"", dnnName} {
+		for _, by := range []string{"", cudnnSuffix} {
 			if by != "" && l.fused == nil {
 				continue
 			}
@@ -45,7 +45,7 @@ func attentions(l *lab, r *Result) error {
 			all = append(all, ms[:]...)
 		}
 	}
-	r.note("%s", l.attends())
+	r.note("%s", l.attentionBackend())
 	tabulateKernels(r, all)
 	return nil
 }
@@ -67,7 +67,7 @@ func (l *lab) attention(shape, small *cpu.AttentionShape, by string) (ms [2]Meas
 		if err != nil {
 			return ms, err
 		}
-		if err := a.by(l, small, by); err != nil {
+		if err := a.useCuDNN(l, small, by); err != nil {
 			return ms, err
 		}
 		for _, run := range a.runs {
@@ -89,7 +89,7 @@ func (l *lab) attention(shape, small *cpu.AttentionShape, by string) (ms [2]Meas
 	if err != nil {
 		return ms, err
 	}
-	if err := a.by(l, shape, by); err != nil {
+	if err := a.useCuDNN(l, shape, by); err != nil {
 		return ms, err
 	}
 	for i := range ms {

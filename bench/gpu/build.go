@@ -98,7 +98,7 @@ func (b *bench) model(ctx context.Context, planc string, m *model) error {
 		return err
 	}
 	if m.chained() {
-		if err := b.keepChains(m.Name, filepath.Join(emitted, m.Name)); err != nil {
+		if err := b.writeChains(m.Name, filepath.Join(emitted, m.Name)); err != nil {
 			return err
 		}
 	}

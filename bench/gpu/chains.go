@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// chain is a launch of a fused group in a program: a generated kernel and its size.
-type chain struct {
+// fusedLaunch is one launch of a fused kernel: its name, shape and operands.
+type fusedLaunch struct {
 	Kernel     string
 	Ops        string // in order
 	Where      string // functions of the program with this launch
@@ -24,18 +24,18 @@ type chain struct {
 	Operands   []chainOperand
 }
 
-// chainOperand is an operand of a launch, as gpu.Chain takes it.
+// chainOperand is an operand of a launch, as gpu.Chain takes it: a view, or a column limit.
 type chainOperand struct {
-	Types   string // type in memory; "" for the number of columns in a row
-	N       int    // elements, or number of columns
+	Types   string // element type; "" for a scalar column limit
+	N       int    // element count; for a limit, the number of valid columns
 	Written bool
-	Indexed bool // indices of rows; their columns are Size from Lo on
+	Indexed bool // holds one column index per row, in [Lo, Lo+Size)
 	Lo      int  `json:",omitempty"`
 	Size    int  `json:",omitempty"`
 }
 
 // bytes returns the number of bytes that a launch must read and write.
-func (c *chain) bytes() (b float64) {
+func (c *fusedLaunch) bytes() (b float64) {
 	for _, o := range c.Operands {
 		if o.Types != "" {
 			b += float64(o.N * elemBytes(o.Types))
@@ -52,9 +52,9 @@ func elemBytes(t string) int {
 // viewTypes maps the types of views in a program that computes in f32.
 var viewTypes = map[string]string{"num.BF16": "bf16", "num.F16": "f16", "float": "f32", "int32": "i32"}
 
-// keepChains writes the fused groups of a program into folder chains: their source as NAME.cu, which
-// golden/laws/gpucheckchains_test.go compiles, and a list of [chain] as NAME.json.
-func (b *bench) keepChains(name, emitted string) error {
+// writeChains writes the fused groups of a program into folder chains: their source as NAME.cu, which
+// golden/laws/gpucheckchains_test.go compiles, and a list of [fusedLaunch] as NAME.json.
+func (b *bench) writeChains(name, emitted string) error {
 	var texts [2][]byte
 	for i, file := range []string{"main.go", "kernels/chains.cu"} {
 		var err error
@@ -83,7 +83,7 @@ func (b *bench) keepChains(name, emitted string) error {
 
 // chainReader reads a program's Go source.
 type chainReader struct {
-	all     []chain
+	all     []fusedLaunch
 	rowwise map[string]bool
 	ops     map[string]string
 	written map[string][]bool // by kernel: whether each pointer parameter is written, in order
@@ -94,16 +94,16 @@ type chainReader struct {
 
 // readChains finds the launches of fused groups in a CUDA program, and the declarations of their kernels. Equal
 // launches are merged.
-func readChains(source, kernels []byte) ([]chain, error) {
+func readChains(source, kernels []byte) ([]fusedLaunch, error) {
 	file, err := parser.ParseFile(token.NewFileSet(), "main.go", source, 0)
 	if err != nil {
 		return nil, err
 	}
 	r := &chainReader{rowwise: map[string]bool{}, ops: map[string]string{}, written: map[string][]bool{}}
-	r.kernels(string(kernels))
+	r.parseKernels(string(kernels))
 	ast.Inspect(file, func(n ast.Node) bool {
 		if lit, ok := n.(*ast.CompositeLit); ok && selected(lit.Type) == "gpu.Fused" {
-			r.fused(lit)
+			r.recordGroup(lit)
 		}
 		return true
 	})
@@ -125,8 +125,8 @@ var (
 	chainOp    = regexp.MustCompile(`= (\w+)\(`)
 )
 
-// kernels reads what the kernels compute, and which of their operands they write.
-func (r *chainReader) kernels(text string) {
+// parseKernels reads what the kernels compute, and which of their operands they write.
+func (r *chainReader) parseKernels(text string) {
 	for _, m := range chainLoop.FindAllStringSubmatch(text, -1) {
 		var ops []string
 		for _, op := range chainOp.FindAllStringSubmatch(m[1], -1) {
@@ -143,8 +143,8 @@ func (r *chainReader) kernels(text string) {
 	}
 }
 
-// fused reads whether a group sums over rows.
-func (r *chainReader) fused(lit *ast.CompositeLit) {
+// recordGroup records whether a fused group reduces along each row.
+func (r *chainReader) recordGroup(lit *ast.CompositeLit) {
 	var name string
 	rowwise := false
 	for _, e := range lit.Elts {
@@ -180,7 +180,8 @@ func (r *chainReader) visit(n ast.Node) bool {
 
 // launch collects one launch.
 func (r *chainReader) launch(x *ast.CallExpr) {
-	c := chain{Kernel: selected(x.Args[1]), Where: r.where, Rows: r.number(x.Args[2]), Cols: r.number(x.Args[3])}
+	c := fusedLaunch{Kernel: selected(x.Args[1]), Where: r.where, Rows: r.parseInt(x.Args[2]),
+		Cols: r.parseInt(x.Args[3])}
 	c.Ops, c.Rowwise = r.ops[c.Kernel], r.rowwise[c.Kernel]
 	written := r.written[c.Kernel]
 	for _, a := range x.Args[4:] {
@@ -191,9 +192,9 @@ func (r *chainReader) launch(x *ast.CallExpr) {
 		c.Operands = append(c.Operands, o)
 	}
 	if c.Ops == "" || len(written) > 0 {
-		r.fail("%s is no kernel with these operands", c.Kernel)
+		r.fail("kernel %s is unknown, or its operand count differs", c.Kernel)
 	}
-	i := slices.IndexFunc(r.all, func(o chain) bool {
+	i := slices.IndexFunc(r.all, func(o fusedLaunch) bool {
 		return o.Kernel == c.Kernel && o.Rows == c.Rows && o.Cols == c.Cols && slices.Equal(o.Operands, c.Operands)
 	})
 	if i < 0 {
@@ -211,21 +212,21 @@ func (r *chainReader) operand(x ast.Expr) (o chainOperand) {
 		o = r.views[selected(x)]
 	case selected(call.Fun) == "gpu.IDs" && len(call.Args) == 3:
 		o = r.views[selected(call.Args[0])]
-		o.Indexed, o.Lo, o.Size = true, r.number(call.Args[1]), r.number(call.Args[2])
+		o.Indexed, o.Lo, o.Size = true, r.parseInt(call.Args[1]), r.parseInt(call.Args[2])
 	case selected(call.Fun) == "gpu.Limit" && len(call.Args) == 1:
-		return chainOperand{N: r.number(call.Args[0])}
+		return chainOperand{N: r.parseInt(call.Args[0])}
 	}
 	if o.Types == "" || o.N == 0 {
-		r.fail("an operand is no whole view of known size")
+		r.fail("operand is not a complete view with a constant size")
 	}
 	return o
 }
 
-// number returns the value of a literal.
-func (r *chainReader) number(x ast.Expr) int {
+// parseInt returns the value of an integer literal.
+func (r *chainReader) parseInt(x ast.Expr) int {
 	n, err := strconv.Atoi(literal(x))
 	if err != nil {
-		r.fail("a size is no number")
+		r.fail("size %s is not an integer literal", selected(x)+literal(x))
 	}
 	return n
 }

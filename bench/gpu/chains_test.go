@@ -60,7 +60,7 @@ func TestReadChains(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []chain{
+	want := []fusedLaunch{
 		{Kernel: "chain1", Ops: "Add RMSNorm", Where: "blockForward, blockRemat", Rowwise: true, Rows: 6, Cols: 8,
 			Operands: []chainOperand{{Types: "bf16", N: 48}, {Types: "bf16", N: 8}, {Types: "bf16", N: 48,
 				Written: true}}},

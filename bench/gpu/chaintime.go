@@ -18,7 +18,7 @@ import (
 // ChainTime is the measurement of a fused group of a model's program.
 type ChainTime struct {
 	Model string
-	chain
+	fusedLaunch
 	Bytes   float64 // that a launch must read and write
 	Floor   float64 // seconds: Bytes divided by the bandwidth of a copy; 0 on a machine without time
 	Seconds float64
@@ -52,7 +52,7 @@ func chainTimes(l *lab, r *Result) error {
 
 // chainsOf measures the fused groups of one program.
 func (l *lab) chainsOf(file string, rate float64) (all []ChainTime, err error) {
-	var chains []chain
+	var chains []fusedLaunch
 	text, err := os.ReadFile(file)
 	if err == nil {
 		err = json.Unmarshal(text, &chains)
@@ -70,7 +70,7 @@ func (l *lab) chainsOf(file string, rate float64) (all []ChainTime, err error) {
 		return nil, err
 	}
 	for _, c := range chains {
-		t := ChainTime{Model: filepath.Base(name), chain: c, Bytes: c.bytes()}
+		t := ChainTime{Model: filepath.Base(name), fusedLaunch: c, Bytes: c.bytes()}
 		t.Seconds, err = l.chainTime(m, &c)
 		if err != nil {
 			t.Why = err.Error()
@@ -85,7 +85,7 @@ func (l *lab) chainsOf(file string, rate float64) (all []ChainTime, err error) {
 }
 
 // chainTime returns the seconds that a launch takes, and checks that its results are numbers.
-func (l *lab) chainTime(m *cuda.Module, c *chain) (seconds float64, err error) {
+func (l *lab) chainTime(m *cuda.Module, c *fusedLaunch) (seconds float64, err error) {
 	f, err := m.Kernel(c.Kernel)
 	if err != nil {
 		return 0, err
@@ -134,7 +134,7 @@ func (l *lab) filled(o *chainOperand, seed int) (m cuda.Memory, err error) {
 	if err != nil {
 		return m, err
 	}
-	l.taken = append(l.taken, m)
+	l.allocated = append(l.allocated, m)
 	if o.Written {
 		return m, l.stream.Fill(m, 0xff)
 	}

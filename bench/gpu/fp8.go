@@ -138,7 +138,7 @@ type roundedGEMM struct {
 // rounded copies random bf16 operands to the device, and everything else that gpu.MatMul8 takes.
 func (l *fp8Lab) rounded(p fp8GEMM) (e roundedGEMM, err error) {
 	width := (p.K + 15) &^ 15
-	scales, err := l.room(512)
+	scales, err := l.alloc(512)
 	if err != nil {
 		return e, err
 	}
@@ -150,7 +150,7 @@ func (l *fp8Lab) rounded(p fp8GEMM) (e roundedGEMM, err error) {
 	if err != nil {
 		return e, err
 	}
-	e.result, err = l.room(int64(p.M * p.N * elemBytes(outOf(p.GEMM))))
+	e.result, err = l.alloc(int64(p.M * p.N * elemBytes(outOf(p.GEMM))))
 	if err == nil {
 		err = l.stream.Fill(e.result, 0xff)
 	}
@@ -195,9 +195,9 @@ func (l *fp8Lab) fp8Copy(c fp8Copy) (codes cuda.Memory, run func() error, err er
 	if err != nil {
 		return codes, nil, err
 	}
-	part, err := l.room(int64(4 * kernels.Blocks(n)))
+	part, err := l.alloc(int64(4 * kernels.Blocks(n)))
 	if err == nil {
-		codes, err = l.room(int64(c.rows * c.width))
+		codes, err = l.alloc(int64(c.rows * c.width))
 	}
 	if err != nil {
 		return codes, nil, err

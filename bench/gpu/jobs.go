@@ -13,7 +13,7 @@ import (
 // describeGPU reports the GPU and libraries that planc sees.
 func describeGPU(l *lab, r *Result) error {
 	r.note("planc sees %s of compute capability %d.%d, cuBLASLt %s", l.gpu.Name, l.gpu.Major, l.gpu.Minor, l.version)
-	r.note("%s", l.attends())
+	r.note("%s", l.attentionBackend())
 	if n, err := cuda.OpenNCCL(); err == nil {
 		r.note("NCCL %s at %s", n.Version, n.Path)
 	} else {
@@ -104,7 +104,7 @@ func (l *lab) copied() (bytes int64, took float64, err error) {
 		if err != nil {
 			return bytes, 0, err
 		}
-		l.taken = append(l.taken, at[i])
+		l.allocated = append(l.allocated, at[i])
 	}
 	to, from := at[0], at[1]
 	if err := l.stream.Fill(from, 7); err != nil {
@@ -226,7 +226,7 @@ func (l *lab) multiplierOf(p cuda.GEMM, operands [2][]byte, out string) (run fun
 	if err != nil {
 		return nil, d, err
 	}
-	l.taken = append(l.taken, d)
+	l.allocated = append(l.allocated, d)
 	err = l.stream.Fill(d, 0xff)
 	if err != nil { // NaN
 		return nil, d, err

@@ -49,12 +49,12 @@ type lab struct {
 	blas      *cuda.GEMMs
 	version   string // of cuBLASLt
 	dnn       *cuda.DNN
-	fused     *cuda.Attentions // nil if cuDNN is missing; attending says why
-	attending error
+	fused     *cuda.Attentions // nil if cuDNN is missing; cudnnErr says why
+	cudnnErr  error
 	root, dir string // folders of what build compiled, and of its kernels
 	modules   map[string]*cuda.Module
 	from, to  *cuda.Event
-	taken     []cuda.Memory
+	allocated []cuda.Memory
 	scratch   cuda.Memory
 }
 
@@ -84,7 +84,7 @@ func newLab(dir string, tiny bool) (l *lab, err error) {
 		return nil, err
 	}
 	l.version = blas.Version
-	l.openFused()
+	l.openCuDNN()
 	l.blas, err = blas.NewGEMMs()
 	if err == nil {
 		l.stream, err = cuda.NewStream(0)
@@ -129,7 +129,7 @@ func (l *lab) put(bytes []byte) (cuda.Memory, error) {
 	if err != nil {
 		return m, err
 	}
-	l.taken = append(l.taken, m)
+	l.allocated = append(l.allocated, m)
 	pinned, err := cuda.AllocPinned(int64(len(bytes)))
 	if err != nil {
 		return m, err
@@ -160,10 +160,10 @@ func (l *lab) get(m cuda.Memory, bytes int) ([]byte, error) {
 
 // release frees what put allocated.
 func (l *lab) release() {
-	for _, m := range l.taken {
+	for _, m := range l.allocated {
 		_ = m.Free() // earlier calls have reported errors
 	}
-	l.taken = nil
+	l.allocated = nil
 }
 
 // time returns the median seconds of what f launches on the stream; 0 on a machine without time.

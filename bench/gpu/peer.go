@@ -25,8 +25,8 @@ type peer struct {
 	printed bytes.Buffer
 }
 
-// peerWants is the configuration of peer.py.
-type peerWants struct {
+// peerConfig is the configuration of peer.py.
+type peerConfig struct {
 	Model          model
 	Micros         []int   // micro-batches to try; the fastest is used
 	Compile        bool    // torch.compile
@@ -54,7 +54,7 @@ type peerReady struct {
 }
 
 // startPeer starts peer.py; answer reads its output.
-func (b *bench) startPeer(ctx context.Context, want peerWants) (*peer, error) {
+func (b *bench) startPeer(ctx context.Context, want peerConfig) (*peer, error) {
 	file := filepath.Join(b.dir, "peer.py")
 	if err := os.WriteFile(file, peerSource, 0o666); err != nil {
 		return nil, err

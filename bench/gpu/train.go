@@ -113,14 +113,14 @@ func (b *bench) train(ctx context.Context, r *Result, name string) error {
 }
 
 // peerOf returns the configuration of the peer for a model: planc's micro-batch first, then others.
-func (b *bench) peerOf(m *model, tokens string) peerWants {
+func (b *bench) peerOf(m *model, tokens string) peerConfig {
 	micros := []int{m.Micro}
 	for _, n := range m.Micros {
 		if !slices.Contains(micros, n) {
 			micros = append(micros, n)
 		}
 	}
-	return peerWants{Model: *m, Micros: micros, Compile: !b.tiny, Precision: "bf16", Patience: 80, Batches: tokens,
+	return peerConfig{Model: *m, Micros: micros, Compile: !b.tiny, Precision: "bf16", Patience: 80, Batches: tokens,
 		MemoryFraction: 0.5}
 }
 
@@ -132,7 +132,7 @@ func (b *bench) ours(ctx context.Context, m *model, tokens string, n int, idle i
 		return s, err
 	}
 	defer remove()
-	steps, first, err := b.upTo(ctx, m, trainingRun{dir: dir, tokens: tokens, steps: n}, func() {
+	steps, first, err := b.trainSteps(ctx, m, trainingRun{dir: dir, tokens: tokens, steps: n}, func() {
 		if idle >= 0 {
 			s.Bytes = max(s.Bytes, b.memory(ctx)-idle)
 		}
@@ -160,8 +160,8 @@ type trainingRun struct {
 	flags       []string
 }
 
-// upTo runs a model's program until it has done the steps, and calls look between them.
-func (b *bench) upTo(ctx context.Context, m *model, r trainingRun,
+// trainSteps runs a model's program until it has done the steps, and calls look between them.
+func (b *bench) trainSteps(ctx context.Context, m *model, r trainingRun,
 	look func()) (steps []step, first float64, err error) {
 	dir, n := r.dir, r.steps
 	args := append([]string{"--data", r.tokens, "--dir", dir, "--resume", "never"}, r.flags...)

@@ -15,7 +15,7 @@ import (
 type decision struct {
 	*planner.Decision
 	job  *loaded        // on the hardware that its objective chooses
-	own  *search.Priced // the plan that the search itself recommends, if the lock holds another one
+	own  *search.Priced // the plan that the search recommends; nil unless the lock holds another one
 	lock *lock.Job      // of commands that obey and write locks
 	// expect is what a training program compares its steps with; the zero value: what planc expects now.
 	expect lock.Expect

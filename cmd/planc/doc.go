@@ -4,9 +4,9 @@
 // Each subcommand is one file: plan.go, explain.go, compile.go, run.go, ir.go and so on. It parses flags, reads the job
 // (job.go), calls package planner, and prints the answer. It makes no decisions. Start reading at [run]:
 //
-//	main.go              one invocation: app, its console, and bugs
+//	main.go              one invocation: app, console, panic handling
 //	root.go              the command line: commands, flags, input errors
-//	failure.go           converts every error to an exit code, a message and, with --json, a document
+//	failure.go           converts every error to an exit code, a message and, with --json, a JSON document
 //	answer.go            asks the planner for plan and explain
 //	lockdecision.go      the same for a job with a lock
 //	pipeline.go          runs the passes and generates code

@@ -58,8 +58,7 @@ func refusals(f *interop.Format, q *planner.Question, plan ir.Plan) (diags ir.Di
 	return diags
 }
 
-// withBest adds the best plan that the format's engine can run and the format can express to why another one is
-// refused.
+// withBest appends to diags, which refuse a plan, the best plan that the engine can run and the format can express.
 func withBest(f *interop.Format, q *planner.Question, diags ir.Diags) error {
 	if f.Engine == "" || len(diags) == 0 {
 		return diags.Err()
@@ -99,11 +98,11 @@ func CheckLike(f *interop.Format, like []interop.File, o interop.Options) error 
 	if err != nil {
 		return err
 	}
-	return keepsEngine(f, s, f.Engine)
+	return checkEngine(f, s, f.Engine)
 }
 
-// keepsEngine refuses a file of another engine than the format's default and than that of a plan.
-func keepsEngine(f *interop.Format, s *Source, engine string) error {
+// checkEngine returns an error unless the file's engine is the format's default or the given one.
+func checkEngine(f *interop.Format, s *Source, engine string) error {
 	if s.Engine == f.Engine || s.Engine == engine {
 		return nil
 	}
@@ -124,7 +123,7 @@ func edit(f *interop.Format, q *planner.Question, plan ir.Plan, like []interop.F
 			Msg: fmt.Sprintf("planc does not edit files of format %s; leave out --like", f.Name)}}
 	}
 	if !q.Has("train.engine") {
-		if err := keepsEngine(f, s, q.Train.Engine); err != nil {
+		if err := checkEngine(f, s, q.Train.Engine); err != nil {
 			return nil, err
 		}
 	}

@@ -12,11 +12,6 @@ import (
 	"github.com/planc-dev/planc/runtime/cpu"
 )
 
-// attentionWorkspace is the limit for the workspace of cuDNN's attention, in bytes. cuDNN's own front end
-// allows as much for the gradient of the scores. If the scores of all sequences do not fit, cuDNN is called
-// for some sequences at a time; if those of one sequence do not fit, it is not used.
-const attentionWorkspace = 256 << 20
-
 // dnnAttention holds the prepared plans of cuDNN's attention, and its workspace. One workspace suffices,
 // because all calls run on the compute stream.
 type dnnAttention struct {
@@ -76,7 +71,7 @@ func (d *device) prepareDNNAttention(m *machine) (own, err error) {
 		x := cuda.Attention{Batch: a.Batch, Seq: a.Seq, KSeq: a.KSeq, KHeads: a.Heads, Group: a.Group, Dim: a.Dim,
 			Scale: a.Scale, Causal: a.Causal, Window: a.Window, Type: valueType(shortName(a.Elem))}
 		for _, grad := range []bool{false, true} {
-			p, refused := f.attentions.PrepareParts(x, grad, attentionWorkspace)
+			p, refused := f.attentions.PrepareParts(x, grad, cuda.MaxAttentionWorkspace)
 			if refused != nil {
 				own = cmp.Or(own, refused)
 				continue
@@ -111,8 +106,8 @@ func (f *dnnAttention) discard() (err error) {
 
 func (f *dnnAttention) close() error { return errors.Join(f.discard(), f.attentions.Close()) }
 
-// kind returns the key of the plan for a shape. It returns false if cuDNN does not support such attention:
-// each query must see the same keys, or those up to its own position.
+// kind returns the key of the plan for a shape. It returns false if cuDNN does not support such attention.
+// It supports full, causal and causal sliding-window masks.
 func (f *dnnAttention) kind(s *cpu.AttentionShape, types string, grad bool) (k dnnAttentionKind, ok bool) {
 	if len(f.plans) == 0 || types != "bf16" && types != "f16" || s.Dropout > 0 || s.Softcap > 0 || s.Alibi || s.More ||
 		s.Half > 0 || s.KHalf > 0 || s.Dim != s.VDim ||
@@ -123,8 +118,8 @@ func (f *dnnAttention) kind(s *cpu.AttentionShape, types string, grad bool) (k d
 		Dim: s.Dim, Scale: s.Scale, Causal: s.Causal, Window: s.Window, Type: valueType(types)}, grad}, true
 }
 
-// launchDNNAttention enqueues attention by cuDNN on the current stream. If cuDNN does not support it, it
-// does nothing and returns false.
+// launchDNNAttention enqueues attention by cuDNN on the compute stream. It does nothing and returns false if
+// cuDNN does not support the attention, on another stream, and for operands that are not aligned.
 func (d *device) launchDNNAttention(s *cpu.AttentionShape, types string, grad bool, at cuda.AttentionOperands) bool {
 	k, ok := d.dnnAttention.kind(s, types, grad)
 	p := d.dnnAttention.plans[k]
