@@ -134,7 +134,7 @@ func chainsIn(t *testing.T, double bool) (all []cu.Chain) {
 func printed(t *testing.T, double bool, chains []cu.Chain) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
-	for _, name := range []string{"base.cuh", "element.cuh"} {
+	for _, name := range []string{"base.cuh", "power.cuh", "element.cuh"} {
 		text, err := kernels.Sources.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

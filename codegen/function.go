@@ -128,7 +128,11 @@ func (e *emitter) node(n *ir.Node) {
 	if e.gpu() || e.fused.epilogue[n] == nil || e.fused.keepsResult[n] {
 		e.results(n)
 	}
-	emit(e, n)
+	if g := e.fused.normGrad[n]; g != nil {
+		e.withNormGrads(n, g)
+	} else {
+		emit(e, n)
+	}
 	if add := e.fused.addition[n]; add != nil && e.fused.inPlaceOf[add.Outs[0]] != nil {
 		e.alias(add.Outs[0], n.Outs[0])
 	}

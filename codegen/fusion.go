@@ -20,6 +20,7 @@ type fusion struct {
 	epilogue    map[*ir.Node]*ir.Node   // the op, or group of one op, that is the epilogue of a matmul
 	keepsResult map[*ir.Node]bool       // whether other ops need the result of a matmul with an epilogue
 	rowSum      map[*ir.Node]*ir.Node   // the sum of its right operand's rows that a matmul also computes
+	normGrad    map[*ir.Node]*normGrad  // the other gradients of a norm that the gradient of its input also computes
 }
 
 // fuse makes an addend (a bias, a residual, another matmul's result) the beta (C) operand of a matmul. The addition is
@@ -34,7 +35,8 @@ type fusion struct {
 func fuse(f *ir.Func, on Target, mesh ir.Mesh) *fusion {
 	u := &fusion{Target: on, sizes: sizes{mesh}, f: f, cOperand: map[*ir.Node]*ir.Value{},
 		addition: map[*ir.Node]*ir.Node{}, inPlaceOf: map[*ir.Value]*ir.Value{}, epilogue: map[*ir.Node]*ir.Node{},
-		keepsResult: map[*ir.Node]bool{}, rowSum: map[*ir.Node]*ir.Node{}}
+		keepsResult: map[*ir.Node]bool{}, rowSum: map[*ir.Node]*ir.Node{},
+		normGrad: map[*ir.Node]*normGrad{}}
 	nodes := slices.Clone(f.Nodes)
 	users := f.Users()
 	for i := 0; i < len(nodes); i++ {
@@ -46,13 +48,13 @@ func fuse(f *ir.Func, on Target, mesh ir.Mesh) *fusion {
 	}
 	nodes = u.activations(nodes)
 	if u.gpu() {
-		nodes = u.biasGrads(nodes)
+		nodes = u.normGrads(u.biasGrads(nodes))
 	}
 	u.nodes = nodes
 	return u
 }
 
-// also returns the other ops that a matmul's call computes.
+// also returns the other ops that an op's call computes.
 func (u *fusion) also(n *ir.Node) (ops []*ir.Node) {
 	if add := u.addition[n]; add != nil {
 		ops = append(ops, add)
@@ -62,6 +64,9 @@ func (u *fusion) also(n *ir.Node) (ops []*ir.Node) {
 	}
 	if sum := u.rowSum[n]; sum != nil {
 		ops = append(ops, sum)
+	}
+	if g := u.normGrad[n]; g != nil {
+		ops = append(ops, g.sums()...)
 	}
 	return ops
 }

@@ -52,8 +52,8 @@ func (p *printer) expression(k int) string {
 		return fmt.Sprintf("r%[1]d * (%[2]s * %[3]s - %[4]s * along%[1]d)", k, text(l.A), p.gain(k, l.More[0]),
 			p.normed(k))
 	case "ExpGrad":
-		return fmt.Sprintf("%[1]s == none || j + k >= limit%[2]d ? (A)0 : %[3]s * expOf(%[4]s - %[1]s)",
-			text(l.More[0]), l.More[1], text(l.A), text(l.B))
+		return fmt.Sprintf("j + k < valid%[1]d ? %[2]s * drift%[1]d * power(%[3]s, base%[1]d) : (A)0", k, text(l.A),
+			text(l.B))
 	case "PickGrad":
 		return fmt.Sprintf("j + k == at%d ? %s : (A)0", l.More[0], text(l.A))
 	case "AddPick":

@@ -148,8 +148,11 @@ func (p *printer) row() {
 		}
 	}
 	for k, l := range p.c.Links {
-		if norms[l.Do].sums {
+		switch {
+		case norms[l.Do].sums:
 			p.sums(k)
+		case l.Do == "ExpGrad":
+			p.powers(k)
 		}
 	}
 	var all []int
@@ -163,6 +166,13 @@ func (p *printer) row() {
 			}
 		}
 	})
+}
+
+// powers prints what a row has for exp(x-l) as power(x, base)*drift: nothing is valid if l is -Inf.
+func (p *printer) powers(k int) {
+	l := p.element(p.c.Links[k].More[0], k)
+	p.line("const A base%[1]d = base(%[2]s), drift%[1]d = drift(%[2]s, base%[1]d);", k, l)
+	p.line("const int valid%d = %s == none ? 0 : limit%d;", k, l, p.c.Links[k].More[1])
 }
 
 // columns prints a loop over a row's packs: it reads what the links and operands need, does the links, and then what

@@ -70,6 +70,36 @@ func onTensorCores(s *cpu.AttentionShape, suffix string) bool {
 	return slices.Contains(narrow, suffix) && s.Dim == s.VDim && slices.Contains([]int{64, 80, 96, 128}, s.Dim)
 }
 
+// extras returns the ending of the names of tensor-core kernels that support no more than the shape needs: "" for plain
+// scores, "_capped" for soft caps, "_any" for ALiBi and dropout too.
+func extras(s *cpu.AttentionShape) string {
+	switch {
+	case s.Alibi || s.Dropout > 0:
+		return "_any"
+	case s.Softcap > 0:
+		return "_capped"
+	}
+	return ""
+}
+
+// onTensorCoresTable lists the attention kernels on tensor cores.
+func onTensorCoresTable() (out []Kernel) {
+	for _, dim := range []string{"64", "80", "96", "128"} {
+		for _, ending := range []string{"", "_capped", "_any"} {
+			out = append(out,
+				Kernel{Name: "attention" + dim + ending, File: "attention_mma.cu",
+					Params: "o:T lse:A q:T k:T v:T shape:s", Types: narrow, Loop: "cpu.Attention", Launch: attentionwise},
+				Kernel{Name: "attention" + dim + "_grad_q" + ending, File: "attention_mma_grad.cu",
+					Params: "dq:T dout:T q:T k:T v:T lse:A dot:A shape:s", Types: narrow, Loop: "cpu.AttentionGrad",
+					Launch: attentionwise},
+				Kernel{Name: "attention" + dim + "_grad_kv" + ending, File: "attention_mma_grad.cu",
+					Params: "dk:T dv:T dout:T q:T k:T v:T lse:A dot:A shape:s", Types: narrow, Loop: "cpu.AttentionGrad",
+					Launch: attentionwise})
+		}
+	}
+	return out
+}
+
 // Attention returns the launch for a shape and a type, such as "bf16". The arguments are those of attention
 // in the table. 16-bit types with the usual head dims use tensor cores.
 func Attention(s *cpu.AttentionShape, suffix string) Step {
@@ -79,6 +109,7 @@ func Attention(s *cpu.AttentionShape, suffix string) Step {
 		if s.Dim == 64 {
 			tile = wideTile
 		}
+		name += extras(s)
 	}
 	return Step{name, attentionwise(s.Batch*s.Heads*s.Group*ceil(s.Seq, tile), s.VDim)}
 }
@@ -87,13 +118,13 @@ func Attention(s *cpu.AttentionShape, suffix string) Step {
 // memory for Batch·Seq·Heads·Group numbers; dq; dk and dv. The arguments are those of attention_dot,
 // attention_grad_q and attention_grad_kv in the table.
 func AttentionGrad(s *cpu.AttentionShape, suffix string) [3]Step {
-	name, tile, across := "attention", plainTile, (ceil(s.Dim, 128)+ceil(s.VDim, 128))*128
+	name, ending, tile, across := "attention", "", plainTile, (ceil(s.Dim, 128)+ceil(s.VDim, 128))*128
 	if onTensorCores(s, suffix) {
-		name, tile, across = fmt.Sprint(name, s.Dim), mmaTile, 1
+		name, ending, tile, across = fmt.Sprint(name, s.Dim), extras(s), mmaTile, 1
 	}
 	return [3]Step{
 		{"attention_dot", rowwise(s.Batch*s.Seq*s.Heads*s.Group, s.VDim)},
-		{name + "_grad_q", attentionwise(s.Batch*s.Heads*s.Group*ceil(s.Seq, tile), s.Dim)},
-		{name + "_grad_kv", attentionwise(s.Batch*s.Heads*ceil(s.KSeq, tile), across)},
+		{name + "_grad_q" + ending, attentionwise(s.Batch*s.Heads*s.Group*ceil(s.Seq, tile), s.Dim)},
+		{name + "_grad_kv" + ending, attentionwise(s.Batch*s.Heads*ceil(s.KSeq, tile), across)},
 	}
 }

@@ -3,7 +3,7 @@
 
 // softmaxRow replaces a lane's dot products of one row with n keys from j0 on by weights times dropout. It
 // returns the factor for the previous sums.
-template <int N>
+template <int N, Extras E>
 __device__ inline float softmaxRow(float (&x)[N / 8][4], int half, float& top, float& sum, const Attend& s, const Head& d, int query, int j0, int n, bool all) {
 	const int column = threadIdx.x % 4 * 2;
 	float most = top;
@@ -11,14 +11,14 @@ __device__ inline float softmaxRow(float (&x)[N / 8][4], int half, float& top, f
 	for (int k = 0; k < N / 8; k++)
 #pragma unroll
 		for (int e = 0; e < 2; e++) {
-			const int j = k * 8 + column + e, at = keyAt(s, j0 + j);
+			const int j = k * 8 + column + e, at = E == plain && all ? 0 : keyAt(s, j0 + j);
 			float& v = x[k][half * 2 + e];
-			v = all || (j < n && sees(s, query, at)) ? scoreOf2(s, d, v, query, at) : MINUS_INF;
-			most = Larger()(most, v);
+			v = all || (j < n && sees(s, query, at)) ? scoreOf2<E>(s, d, v, query, at) : MINUS_INF;
+			most = maxOf(most, v); // a NaN gets into the sum
 		}
-	most = Larger()(most, __shfl_xor_sync(0xffffffffu, most, 1));
-	most = Larger()(most, __shfl_xor_sync(0xffffffffu, most, 2));
-	const float f = most == MINUS_INF ? 1 : exp2f(top - most), least = most == MINUS_INF ? 0 : most;
+	most = maxOf(most, __shfl_xor_sync(0xffffffffu, most, 1));
+	most = maxOf(most, __shfl_xor_sync(0xffffffffu, most, 2));
+	const float f = most == MINUS_INF ? 1 : exp2Of(top - most), least = most == MINUS_INF ? 0 : most;
 	sum *= f;
 	top = most;
 #pragma unroll
@@ -26,15 +26,15 @@ __device__ inline float softmaxRow(float (&x)[N / 8][4], int half, float& top, f
 #pragma unroll
 		for (int e = 0; e < 2; e++) {
 			float& v = x[k][half * 2 + e];
-			v = exp2f(v - least);
+			v = exp2Of(v - least);
 			sum += v;
-			if (s.drops) v *= kept<float>(s, d, query, keyAt(s, j0 + k * 8 + column + e));
+			if (E == anyExtras && s.drops) v *= kept<float>(s, d, query, keyAt(s, j0 + k * 8 + column + e));
 		}
 	return f;
 }
 
 // attend computes attention of a tile of 64*M queries from i0 on, N keys at a time.
-template <int D, int M, int N, class T> __device__ void attend(T* o, float* lse, const T* q, const T* k, const T* v, const Attend& s, int b, int hg, int i0) {
+template <int D, int M, int N, Extras E, class T> __device__ void attend(T* o, float* lse, const T* q, const T* k, const T* v, const Attend& s, int b, int hg, int i0) {
 	SHARED(Pack<T>, store, 4 * N * pitch<D> / 8);
 	T* tiles = (T*)store; // keys and values of two steps: double-buffered
 	constexpr int tile = N * pitch<D>;
@@ -71,7 +71,7 @@ template <int D, int M, int N, class T> __device__ void attend(T* o, float* lse,
 #pragma unroll
 			for (int half = 0; half < 2; half++) {
 				const int query = queryAt(s, i0 + own + m * 16 + half * 8 + threadIdx.x / 4);
-				const float f = softmaxRow<N>(x[m], half, top[m][half], sum[m][half], s, d, query, j0, end - j0, all);
+				const float f = softmaxRow<N, E>(x[m], half, top[m][half], sum[m][half], s, d, query, j0, end - j0, all);
 #pragma unroll
 				for (int c = 0; c < D / 8; c++) out[m][c][half * 2] *= f, out[m][c][half * 2 + 1] *= f;
 			}
@@ -99,18 +99,26 @@ template <int D, int M, int N, class T> __device__ void attend(T* o, float* lse,
 // for each query i of (batch, head, group) { p_j = exp(s_ij - lse_i), lse_i = log sum_j exp(s_ij); o_i =
 // sum_j p_j * z_ij * v_j }
 // over visible keys j, like attention of attention.cu, with dim = vdim = D.
-template <int D, int M, int N, class T> __device__ void attention(T* o, float* lse, const T* q, const T* k, const T* v, const Attend& s) {
+template <int D, int M, int N, Extras E, class T> __device__ void attention(T* o, float* lse, const T* q, const T* k, const T* v, const Attend& s) {
 	const int blocks = (s.seq + 64 * M - 1) / (64 * M), n = s.heads * s.group;
 	for (i64 u = blockIdx.x; u < (i64)s.batch * n * blocks; u += gridDim.x)
 		// the queries that see most keys come first
-		attend<D, M, N>(o, lse, q, k, v, s, u / blocks / n, u / blocks % n, (int)(blocks - 1 - u % blocks) * 64 * M);
+		attend<D, M, N, E>(o, lse, q, k, v, s, u / blocks / n, u / blocks % n, (int)(blocks - 1 - u % blocks) * 64 * M);
 }
 
-// Geometry: a block of four warps for each tile of queries (attention.go).
-#define ATTENTION_MMA(T, t)                                                                                                                                             \
-	KERNEL_128 attention64_##t(T* o, Acc<T>* lse, const T* q, const T* k, const T* v, Attend shape) { attention<64, 2, 64>(o, lse, q, k, v, shape); }   \
-	KERNEL_128 attention80_##t(T* o, Acc<T>* lse, const T* q, const T* k, const T* v, Attend shape) { attention<80, 1, 32>(o, lse, q, k, v, shape); }   \
-	KERNEL_128 attention96_##t(T* o, Acc<T>* lse, const T* q, const T* k, const T* v, Attend shape) { attention<96, 1, 32>(o, lse, q, k, v, shape); }   \
-	KERNEL_128 attention128_##t(T* o, Acc<T>* lse, const T* q, const T* k, const T* v, Attend shape) { attention<128, 1, 32>(o, lse, q, k, v, shape); }
+// Geometry: a block of four warps for each tile of queries (attention.go). The names' endings are Extras.
+#define ATTENTION_MMA(T, t) \
+	KERNEL_128 attention64_##t(T* o, Acc<T>* lse, const T* q, const T* k, const T* v, Attend shape) { attention<64, 2, 64, plain>(o, lse, q, k, v, shape); } \
+	KERNEL_128 attention64_capped_##t(T* o, Acc<T>* lse, const T* q, const T* k, const T* v, Attend shape) { attention<64, 2, 64, capped>(o, lse, q, k, v, shape); } \
+	KERNEL_128 attention64_any_##t(T* o, Acc<T>* lse, const T* q, const T* k, const T* v, Attend shape) { attention<64, 2, 64, anyExtras>(o, lse, q, k, v, shape); } \
+	KERNEL_128 attention80_##t(T* o, Acc<T>* lse, const T* q, const T* k, const T* v, Attend shape) { attention<80, 1, 32, plain>(o, lse, q, k, v, shape); } \
+	KERNEL_128 attention80_capped_##t(T* o, Acc<T>* lse, const T* q, const T* k, const T* v, Attend shape) { attention<80, 1, 32, capped>(o, lse, q, k, v, shape); } \
+	KERNEL_128 attention80_any_##t(T* o, Acc<T>* lse, const T* q, const T* k, const T* v, Attend shape) { attention<80, 1, 32, anyExtras>(o, lse, q, k, v, shape); } \
+	KERNEL_128 attention96_##t(T* o, Acc<T>* lse, const T* q, const T* k, const T* v, Attend shape) { attention<96, 1, 32, plain>(o, lse, q, k, v, shape); } \
+	KERNEL_128 attention96_capped_##t(T* o, Acc<T>* lse, const T* q, const T* k, const T* v, Attend shape) { attention<96, 1, 32, capped>(o, lse, q, k, v, shape); } \
+	KERNEL_128 attention96_any_##t(T* o, Acc<T>* lse, const T* q, const T* k, const T* v, Attend shape) { attention<96, 1, 32, anyExtras>(o, lse, q, k, v, shape); } \
+	KERNEL_128 attention128_##t(T* o, Acc<T>* lse, const T* q, const T* k, const T* v, Attend shape) { attention<128, 1, 32, plain>(o, lse, q, k, v, shape); } \
+	KERNEL_128 attention128_capped_##t(T* o, Acc<T>* lse, const T* q, const T* k, const T* v, Attend shape) { attention<128, 1, 32, capped>(o, lse, q, k, v, shape); } \
+	KERNEL_128 attention128_any_##t(T* o, Acc<T>* lse, const T* q, const T* k, const T* v, Attend shape) { attention<128, 1, 32, anyExtras>(o, lse, q, k, v, shape); }
 ATTENTION_MMA(bf16, bf16)
 ATTENTION_MMA(f16, f16)

@@ -8,16 +8,29 @@
 #define LOG2E 1.44269504088896340736f
 #define MINUS_INF (-__uint_as_float(0x7f800000u))
 
+// What a kernel supports besides plain scores is a template parameter: nothing, soft caps, or soft caps,
+// ALiBi and dropout, which are then tested for each element.
+enum Extras { plain, capped, anyExtras };
+
 // scoreOf2 returns the score of the query at i and the key at j in units of log 2.
-__device__ inline float scoreOf2(const Attend& s, const Head& d, float x, int i, int j) {
-	if (s.softcap == 0 && !s.alibi) return x * ((float)s.scale * LOG2E);
+template <Extras E> __device__ inline float scoreOf2(const Attend& s, const Head& d, float x, int i, int j) {
+	if (E == plain) return x * ((float)s.scale * LOG2E);
+	if (E == capped) return softcap(x * (float)s.scale, (float)s.softcap) * LOG2E;
 	return score(s, d, x, i, j) * LOG2E;
 }
 
 // weigh2 is weighSeen with lse in units of log 2; the caller passes the visibility.
-__device__ inline void weigh2(const Attend& s, const Head& d, float& x, float& dp, float lse, float dot, int i, int j, bool seen) {
-	if (!seen || lse == MINUS_INF) x = dp = 0;
-	else weigh(s, d, x, dp, exp2f(scoreOf2(s, d, x, i, j) - lse), dot, i, j);
+template <Extras E> __device__ inline void weigh2(const Attend& s, const Head& d, float& x, float& dp, float lse, float dot, int i, int j, bool seen) {
+	if (!seen || lse == MINUS_INF) {
+		x = dp = 0;
+	} else if (E == anyExtras) {
+		weigh(s, d, x, dp, exp2Of(scoreOf2<E>(s, d, x, i, j) - lse), dot, i, j);
+	} else {
+		const float p = exp2Of(scoreOf2<E>(s, d, x, i, j) - lse);
+		dp = p * (dp - dot) * (float)s.scale;
+		if (E == capped) dp *= softcapGrad(x * (float)s.scale, (float)s.softcap);
+		x = p;
+	}
 }
 
 // allSee reports whether all of rows queries from i0 on see all keys from j0 on.

@@ -3,7 +3,7 @@
 #include "attention_mma.cuh"
 
 // gradQ computes dq of 64 queries from i0 on, N keys at a time.
-template <int D, int N, class T>
+template <int D, int N, Extras E, class T>
 __device__ void gradQ(T* dq, const T* dout, const T* q, const T* k, const T* v, const float* lse, const float* dot, const Attend& s, int b, int hg, int i0) {
 	SHARED(Pack<T>, store, 4 * N * pitch<D> / 8);
 	T* tiles = (T*)store; // keys and values of two steps: double-buffered
@@ -38,7 +38,7 @@ __device__ void gradQ(T* dq, const T* dout, const T* q, const T* k, const T* v, 
 #pragma unroll
 			for (int e = 0; e < 4; e++) {
 				const int j = c * 8 + column + e % 2, at = keyAt(s, j0 + j), query = queryAt(s, i0 + own + e / 2 * 8 + threadIdx.x / 4);
-				weigh2(s, d, x[0][c][e], dp[0][c][e], l[e / 2], dots[e / 2], query, at, all || (j0 + j < end && sees(s, query, at)));
+				weigh2<E>(s, d, x[0][c][e], dp[0][c][e], l[e / 2], dots[e / 2], query, at, all || (j0 + j < end && sees(s, query, at)));
 			}
 		timesTile<D, N, 1>(out, dp, kt);
 		__syncthreads(); // this step's tiles have been read
@@ -48,7 +48,7 @@ __device__ void gradQ(T* dq, const T* dout, const T* q, const T* k, const T* v, 
 }
 
 // gradKV computes dk and dv of 64 keys from j0 on, N queries at a time, one query head after the other.
-template <int D, int N, class T>
+template <int D, int N, Extras E, class T>
 __device__ void gradKV(T* dk, T* dv, const T* dout, const T* q, const T* k, const T* v, const float* lse, const float* dot, const Attend& s, int b, int h, int j0) {
 	SHARED(Pack<T>, store, 4 * N * pitch<D> / 8);
 	SHARED(float, known, 2 * 2 * N); // lse and dot of two steps
@@ -94,7 +94,7 @@ __device__ void gradKV(T* dk, T* dv, const T* dout, const T* q, const T* k, cons
 			for (int e = 0; e < 4; e++) {
 				const int i = c * 8 + column + e % 2, j = own + e / 2 * 8 + threadIdx.x / 4, query = queryAt(s, i0 + i), at = keyAt(s, j0 + j);
 				const float l = known[step * 2 * N + i], o = known[(step * 2 + 1) * N + i];
-				weigh2(s, d, x[0][c][e], dp[0][c][e], l, o, query, at, all || (i < rows && j < keys && sees(s, query, at)));
+				weigh2<E>(s, d, x[0][c][e], dp[0][c][e], l, o, query, at, all || (i < rows && j < keys && sees(s, query, at)));
 			}
 		timesTile<D, N, 1>(dvs, x, dot_);
 		timesTile<D, N, 1>(dks, dp, qt);
@@ -107,47 +107,96 @@ __device__ void gradKV(T* dk, T* dv, const T* dout, const T* q, const T* k, cons
 
 // for each query i of (batch, head, group), each visible key j { dq_i += ds*k_j }
 // like attention_grad_q of attention.cu.
-template <int D, int N, class T>
+template <int D, int N, Extras E, class T>
 __device__ void attentionGradQ(T* dq, const T* dout, const T* q, const T* k, const T* v, const float* lse, const float* dot, const Attend& s) {
 	const int blocks = (s.seq + 63) / 64, n = s.heads * s.group;
 	for (i64 u = blockIdx.x; u < (i64)s.batch * n * blocks; u += gridDim.x)
-		gradQ<D, N>(dq, dout, q, k, v, lse, dot, s, u / blocks / n, u / blocks % n, (int)(blocks - 1 - u % blocks) * 64);
+		gradQ<D, N, E>(dq, dout, q, k, v, lse, dot, s, u / blocks / n, u / blocks % n, (int)(blocks - 1 - u % blocks) * 64);
 }
 
 // for each query i of (batch, head, group), each visible key j { dk_j += ds*q_i; dv_j += p_j*z_ij*do_i }
 // like attention_grad_kv of attention.cu.
-template <int D, int N, class T>
+template <int D, int N, Extras E, class T>
 __device__ void attentionGradKV(T* dk, T* dv, const T* dout, const T* q, const T* k, const T* v, const float* lse, const float* dot, const Attend& s) {
 	const int blocks = (s.kseq + 63) / 64;
 	for (i64 u = blockIdx.x; u < (i64)s.batch * s.heads * blocks; u += gridDim.x)
-		gradKV<D, N>(dk, dv, dout, q, k, v, lse, dot, s, u / blocks / s.heads, u / blocks % s.heads, (int)(u % blocks) * 64);
+		gradKV<D, N, E>(dk, dv, dout, q, k, v, lse, dot, s, u / blocks / s.heads, u / blocks % s.heads, (int)(u % blocks) * 64);
 }
 
-// Geometry: a block of four warps for each tile of queries, in grad_kv of keys (attention.go).
+// Geometry: a block of four warps for each tile of queries, in grad_kv of keys (attention.go). The names'
+// endings are Extras.
 #define ATTENTION_MMA_GRAD(T, t) \
 	KERNEL_128 attention64_grad_q_##t(T* dq, const T* dout, const T* q, const T* k, const T* v, const Acc<T>* lse, const Acc<T>* dot, Attend shape) { \
-		attentionGradQ<64, 64>(dq, dout, q, k, v, lse, dot, shape); \
+		attentionGradQ<64, 64, plain>(dq, dout, q, k, v, lse, dot, shape); \
 	} \
 	KERNEL_128 attention64_grad_kv_##t(T* dk, T* dv, const T* dout, const T* q, const T* k, const T* v, const Acc<T>* lse, const Acc<T>* dot, Attend shape) { \
-		attentionGradKV<64, 64>(dk, dv, dout, q, k, v, lse, dot, shape); \
+		attentionGradKV<64, 64, plain>(dk, dv, dout, q, k, v, lse, dot, shape); \
+	} \
+	KERNEL_128 attention64_grad_q_capped_##t(T* dq, const T* dout, const T* q, const T* k, const T* v, const Acc<T>* lse, const Acc<T>* dot, Attend shape) { \
+		attentionGradQ<64, 64, capped>(dq, dout, q, k, v, lse, dot, shape); \
+	} \
+	KERNEL_128 attention64_grad_kv_capped_##t(T* dk, T* dv, const T* dout, const T* q, const T* k, const T* v, const Acc<T>* lse, const Acc<T>* dot, Attend shape) { \
+		attentionGradKV<64, 64, capped>(dk, dv, dout, q, k, v, lse, dot, shape); \
+	} \
+	KERNEL_128 attention64_grad_q_any_##t(T* dq, const T* dout, const T* q, const T* k, const T* v, const Acc<T>* lse, const Acc<T>* dot, Attend shape) { \
+		attentionGradQ<64, 64, anyExtras>(dq, dout, q, k, v, lse, dot, shape); \
+	} \
+	KERNEL_128 attention64_grad_kv_any_##t(T* dk, T* dv, const T* dout, const T* q, const T* k, const T* v, const Acc<T>* lse, const Acc<T>* dot, Attend shape) { \
+		attentionGradKV<64, 64, anyExtras>(dk, dv, dout, q, k, v, lse, dot, shape); \
 	} \
 	KERNEL_128 attention80_grad_q_##t(T* dq, const T* dout, const T* q, const T* k, const T* v, const Acc<T>* lse, const Acc<T>* dot, Attend shape) { \
-		attentionGradQ<80, 32>(dq, dout, q, k, v, lse, dot, shape); \
+		attentionGradQ<80, 32, plain>(dq, dout, q, k, v, lse, dot, shape); \
 	} \
 	KERNEL_128 attention80_grad_kv_##t(T* dk, T* dv, const T* dout, const T* q, const T* k, const T* v, const Acc<T>* lse, const Acc<T>* dot, Attend shape) { \
-		attentionGradKV<80, 32>(dk, dv, dout, q, k, v, lse, dot, shape); \
+		attentionGradKV<80, 32, plain>(dk, dv, dout, q, k, v, lse, dot, shape); \
+	} \
+	KERNEL_128 attention80_grad_q_capped_##t(T* dq, const T* dout, const T* q, const T* k, const T* v, const Acc<T>* lse, const Acc<T>* dot, Attend shape) { \
+		attentionGradQ<80, 32, capped>(dq, dout, q, k, v, lse, dot, shape); \
+	} \
+	KERNEL_128 attention80_grad_kv_capped_##t(T* dk, T* dv, const T* dout, const T* q, const T* k, const T* v, const Acc<T>* lse, const Acc<T>* dot, Attend shape) { \
+		attentionGradKV<80, 32, capped>(dk, dv, dout, q, k, v, lse, dot, shape); \
+	} \
+	KERNEL_128 attention80_grad_q_any_##t(T* dq, const T* dout, const T* q, const T* k, const T* v, const Acc<T>* lse, const Acc<T>* dot, Attend shape) { \
+		attentionGradQ<80, 32, anyExtras>(dq, dout, q, k, v, lse, dot, shape); \
+	} \
+	KERNEL_128 attention80_grad_kv_any_##t(T* dk, T* dv, const T* dout, const T* q, const T* k, const T* v, const Acc<T>* lse, const Acc<T>* dot, Attend shape) { \
+		attentionGradKV<80, 32, anyExtras>(dk, dv, dout, q, k, v, lse, dot, shape); \
 	} \
 	KERNEL_128 attention96_grad_q_##t(T* dq, const T* dout, const T* q, const T* k, const T* v, const Acc<T>* lse, const Acc<T>* dot, Attend shape) { \
-		attentionGradQ<96, 32>(dq, dout, q, k, v, lse, dot, shape); \
+		attentionGradQ<96, 32, plain>(dq, dout, q, k, v, lse, dot, shape); \
 	} \
 	KERNEL_128 attention96_grad_kv_##t(T* dk, T* dv, const T* dout, const T* q, const T* k, const T* v, const Acc<T>* lse, const Acc<T>* dot, Attend shape) { \
-		attentionGradKV<96, 32>(dk, dv, dout, q, k, v, lse, dot, shape); \
+		attentionGradKV<96, 32, plain>(dk, dv, dout, q, k, v, lse, dot, shape); \
+	} \
+	KERNEL_128 attention96_grad_q_capped_##t(T* dq, const T* dout, const T* q, const T* k, const T* v, const Acc<T>* lse, const Acc<T>* dot, Attend shape) { \
+		attentionGradQ<96, 32, capped>(dq, dout, q, k, v, lse, dot, shape); \
+	} \
+	KERNEL_128 attention96_grad_kv_capped_##t(T* dk, T* dv, const T* dout, const T* q, const T* k, const T* v, const Acc<T>* lse, const Acc<T>* dot, Attend shape) { \
+		attentionGradKV<96, 32, capped>(dk, dv, dout, q, k, v, lse, dot, shape); \
+	} \
+	KERNEL_128 attention96_grad_q_any_##t(T* dq, const T* dout, const T* q, const T* k, const T* v, const Acc<T>* lse, const Acc<T>* dot, Attend shape) { \
+		attentionGradQ<96, 32, anyExtras>(dq, dout, q, k, v, lse, dot, shape); \
+	} \
+	KERNEL_128 attention96_grad_kv_any_##t(T* dk, T* dv, const T* dout, const T* q, const T* k, const T* v, const Acc<T>* lse, const Acc<T>* dot, Attend shape) { \
+		attentionGradKV<96, 32, anyExtras>(dk, dv, dout, q, k, v, lse, dot, shape); \
 	} \
 	KERNEL_128 attention128_grad_q_##t(T* dq, const T* dout, const T* q, const T* k, const T* v, const Acc<T>* lse, const Acc<T>* dot, Attend shape) { \
-		attentionGradQ<128, 32>(dq, dout, q, k, v, lse, dot, shape); \
+		attentionGradQ<128, 32, plain>(dq, dout, q, k, v, lse, dot, shape); \
 	} \
 	KERNEL_128 attention128_grad_kv_##t(T* dk, T* dv, const T* dout, const T* q, const T* k, const T* v, const Acc<T>* lse, const Acc<T>* dot, Attend shape) { \
-		attentionGradKV<128, 32>(dk, dv, dout, q, k, v, lse, dot, shape); \
+		attentionGradKV<128, 32, plain>(dk, dv, dout, q, k, v, lse, dot, shape); \
+	} \
+	KERNEL_128 attention128_grad_q_capped_##t(T* dq, const T* dout, const T* q, const T* k, const T* v, const Acc<T>* lse, const Acc<T>* dot, Attend shape) { \
+		attentionGradQ<128, 32, capped>(dq, dout, q, k, v, lse, dot, shape); \
+	} \
+	KERNEL_128 attention128_grad_kv_capped_##t(T* dk, T* dv, const T* dout, const T* q, const T* k, const T* v, const Acc<T>* lse, const Acc<T>* dot, Attend shape) { \
+		attentionGradKV<128, 32, capped>(dk, dv, dout, q, k, v, lse, dot, shape); \
+	} \
+	KERNEL_128 attention128_grad_q_any_##t(T* dq, const T* dout, const T* q, const T* k, const T* v, const Acc<T>* lse, const Acc<T>* dot, Attend shape) { \
+		attentionGradQ<128, 32, anyExtras>(dq, dout, q, k, v, lse, dot, shape); \
+	} \
+	KERNEL_128 attention128_grad_kv_any_##t(T* dk, T* dv, const T* dout, const T* q, const T* k, const T* v, const Acc<T>* lse, const Acc<T>* dot, Attend shape) { \
+		attentionGradKV<128, 32, anyExtras>(dk, dv, dout, q, k, v, lse, dot, shape); \
 	}
 ATTENTION_MMA_GRAD(bf16, bf16)
 ATTENTION_MMA_GRAD(f16, f16)

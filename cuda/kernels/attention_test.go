@@ -196,6 +196,7 @@ func mmaShapes(dim int) map[string]cpu.AttentionShape {
 		s.Group, s.Softcap, s.Alibi, s.Dropout, s.Key, s.HeadsAll, s.GroupAll, s.SeqAll, s.KSeqAll = 2, 4, true, 0.2,
 			3, 1, 2, 100, 100
 	})
+	shapes["capped"] = shaped(func(s *cpu.AttentionShape) { s.Softcap = 2 })
 	shapes["blind"] = shaped(func(s *cpu.AttentionShape) { s.KPos0, s.KSeq = 60, 70 })
 	shapes["no keys"] = shaped(func(s *cpu.AttentionShape) { s.KSeq = 0 })
 	return shapes
@@ -207,7 +208,7 @@ func TestAttentionOnTensorCores(t *testing.T) {
 	inEachType(t, "attention64", func(b bench) {
 		for _, dim := range []int{64, 80, 96, 128} {
 			for name, s := range mmaShapes(dim) {
-				if step := Attention(&s, b.name); step.Kernel != fmt.Sprint("attention", dim) {
+				if step := Attention(&s, b.name); step.Kernel != fmt.Sprint("attention", dim)+extras(&s) {
 					t.Fatalf("head dim %d: %s", dim, step.Kernel)
 				}
 				x, a := b.attend(s), b.computed()

@@ -29,8 +29,9 @@ template <class T> using Acc = typename Computed<T>::type;
 	K(f16, float, f16, f32) K(f16, bf16, f16, bf16) K(f16, f16, f16, f16)
 #define KERNEL extern "C" __global__ void
 // KERNEL_128 declares a kernel with blocks of 128 threads, so that each thread gets the registers that it
-// needs, KERNEL_1024 one with blocks of up to 1,024, so that the block gets them.
+// needs, KERNEL_256 and KERNEL_1024 one with blocks of up to 256 and 1,024.
 #define KERNEL_128 extern "C" __global__ void __launch_bounds__(128)
+#define KERNEL_256 extern "C" __global__ void __launch_bounds__(256)
 #define KERNEL_1024 extern "C" __global__ void __launch_bounds__(1024)
 
 #ifndef EMULATED
@@ -72,6 +73,13 @@ __device__ inline u32 pairOfBF16(float low, float high) {
 __device__ inline float exp2Fast(float x) {
 	float y;
 	asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+	return y;
+}
+
+// inverseFast returns 1/x with an error of at most one unit in the last place, for normal numbers.
+__device__ inline float inverseFast(float x) {
+	float y;
+	asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
 	return y;
 }
 #endif
@@ -213,12 +221,9 @@ template <int N, class F> __device__ inline void flat(i64 n, bool packs, F f) {
 		FOR_FLAT(i, n, 1) f(i, Const<1>());
 		return;
 	}
-	FOR_FLAT(i, n, N) {
-		if (i + N <= n)
-			f(i, Const<N>());
-		else
-			for (i64 k = i; k < n; k++) f(k, Const<1>());
-	}
+	const i64 whole = n / N * N;
+	FOR_FLAT(i, whole, N) f(i, Const<N>());
+	FOR_FLAT(i, n - whole, 1) f(whole + i, Const<1>());
 }
 
 // The counter-based random number generator of runtime/rng, bit for bit.

@@ -85,6 +85,29 @@ func columnwise(rows, cols int) Launch {
 // needs as many rows of scratch.
 func Parts(rows int) int { return min(max(rows/128, 1), 64) }
 
+// gradwise is rowwise with at most as many blocks as [NormGrads] has parts.
+func gradwise(rows, cols int) Launch {
+	l := rowwise(rows, cols)
+	l.Grid[0] = min(l.Grid[0], maxNormParts)
+	return l
+}
+
+// maxNormParts limits the parts of a norm's gradients. A second sum over fewer than 256 parts needs one launch, and
+// 240 blocks are nearly two for each multiprocessor of an H100.
+const maxNormParts = 240
+
+// NormGrads returns which kernel computes all gradients of a norm over rows: the number of packs per thread at the
+// end of its name, and the number of parts that its sums over rows have. packs is 0 if no kernel can, because a row
+// is too long or has no whole number of packs.
+func NormGrads(rows, cols int) (packs, parts int) {
+	l := gradwise(rows, cols)
+	packs = ceil(cols, 8*l.Block[0])
+	if cols%8 != 0 || packs > 4 {
+		return 0, 0
+	}
+	return packs, l.Grid[0]
+}
+
 // blocks returns the number of blocks for n units, each units per block, within limits.
 func blocks(n, each int) int { return min(max(ceil(n, each), 1), maxBlocks) }
 

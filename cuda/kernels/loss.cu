@@ -2,17 +2,7 @@
 // of the sum of exponentials and the label's logit in one pass, and the gradient of both in place of the
 // logits; cross_entropy does all of it at once if the rank has the whole vocabulary. Statistics have type
 // A.
-#include "base.cuh"
-
-// Exponentials are powers of two: with b = base(m), exp(x-m) is power(x, b) * drift(m, b). That takes one
-// fused multiplication per element. The drift comes from the rounding of b. It is the same for all x.
-template <class A> __device__ inline A log2e() { return (A)1.44269504088896340736; }
-template <class A> __device__ inline bool isFinite(A x) { return x - x == 0; }
-
-// base returns 0 if m is -Inf, so that power(-Inf) is 0 and not NaN.
-template <class A> __device__ inline A base(A m) { return m == -(A)__uint_as_float(0x7f800000u) ? (A)0 : -m * log2e<A>(); }
-template <class A> __device__ inline A power(A x, A b) { return exp2Of(fmaOf(x, log2e<A>(), b)); }
-template <class A> __device__ inline A drift(A m, A b) { return isFinite(b) ? exp2Of(-fmaOf(m, log2e<A>(), b)) : (A)1; }
+#include "power.cuh"
 
 // rescale is the factor of a sum whose base grows more negative. It is 1 for an empty sum, whose base is 0.
 template <class A> __device__ inline A rescale(A from, A to) { return exp2Of(minOf(to - from, (A)0)); }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/planc-dev/planc/cuda/kernels/emulate"
 	"github.com/planc-dev/planc/runtime/cpu"
 )
 
@@ -150,4 +151,82 @@ func sumParts(old, part []float64, parts int) []float64 {
 		}
 	}
 	return sum
+}
+
+// All gradients of a norm in one kernel equal those of the loops.
+func TestNormsGrads(t *testing.T) {
+	for _, s := range [][2]int{{1, 8}, {9, 64}, {333, 264}, {21, 768}, {5, 1024}, {3, 1032}, {2, 4096}, {2, 6160}, {1, 8192}} {
+		packs, _ := NormGrads(s[0], s[1])
+		inEachType(t, fmt.Sprint("layer_norm_grads", packs), func(b bench) {
+			n := s[0] * s[1]
+			x, dy, more, gain := b.draw(n, "x"), b.draw(n, "dy"), b.draw(n, "more"), b.draw(s[1], "gain")
+			g := normGrads{b, s[0], s[1], x, dy, more, gain}
+			g.layerNorm(packs)
+			g.rmsNorm(packs)
+		})
+	}
+}
+
+// normGrads are the operands of a norm's gradients.
+type normGrads struct {
+	bench
+	rows, cols        int
+	x, dy, more, gain []float64
+}
+
+// layerNorm runs the kernel in place of dy, with an addend and with the gradient of a bias.
+func (g *normGrads) layerNorm(packs int) {
+	const eps = 1e-5
+	k, a := cpu.Table[float64](), g.computed()
+	dx, dgain, dbias := make([]float64, len(g.x)), make([]float64, g.cols), make([]float64, g.cols)
+	k.LayerNormDX(dx, g.dy, g.x, g.gain, g.rows, g.cols, eps)
+	k.LayerNormDGain(dgain, g.dy, g.x, g.rows, g.cols, eps, false)
+	k.SumRows(dbias, g.dy, g.rows, g.cols, false)
+	_, parts := NormGrads(g.rows, g.cols)
+	got, gainPart, biasPart := g.buffer(g.dy), a.buffer(nans(parts*g.cols)), a.buffer(nans(parts*g.cols))
+	g.run(fmt.Sprint("layer_norm_grads", packs), g.rows, g.cols, got, gainPart, biasPart, got, g.buffer(g.more),
+		g.buffer(g.x), g.buffer(g.gain), g.rows, g.cols, eps)
+	g.check("layer_norm_grads", got, g.rounded(dx, g.more), true)
+	g.checkParts("layer_norm_grads gain", a.values(gainPart), dgain, parts, minNorm(g.x, g.rows, g.cols, true))
+	g.checkParts("layer_norm_grads bias", a.values(biasPart), dbias, parts, 1)
+}
+
+// rmsNorm runs the kernel without an addend.
+func (g *normGrads) rmsNorm(packs int) {
+	const eps = 1e-5
+	k, a := cpu.Table[float64](), g.computed()
+	dx, dgain := make([]float64, len(g.x)), make([]float64, g.cols)
+	k.RMSNormDX(dx, g.dy, g.x, g.gain, g.rows, g.cols, eps, true)
+	k.RMSNormDGain(dgain, g.dy, g.x, g.rows, g.cols, eps, false)
+	_, parts := NormGrads(g.rows, g.cols)
+	got, gainPart := g.buffer(nans(len(g.x))), a.buffer(nans(parts*g.cols))
+	g.run(fmt.Sprint("rms_norm_grads", packs), g.rows, g.cols, got, gainPart, g.buffer(g.dy), nil, g.buffer(g.x),
+		g.buffer(g.gain), g.rows, g.cols, eps, 1)
+	g.check("rms_norm_grads", got, dx, false)
+	g.checkParts("rms_norm_grads gain", a.values(gainPart), dgain, parts, minNorm(g.x, g.rows, g.cols, false))
+}
+
+// rounded returns dx rounded to the storage type, plus an addend.
+func (g *normGrads) rounded(dx, more []float64) []float64 {
+	out := g.values(g.buffer(dx))
+	for i := range out {
+		out[i] += more[i]
+	}
+	return out
+}
+
+// check compares dx. If it was rounded twice, near-ties may differ by a unit in the last place.
+func (g *normGrads) check(what string, got *emulate.Buffer, want []float64, twice bool) {
+	scale := 8 / minNorm(g.x, g.rows, g.cols, what == "layer_norm_grads")
+	roundings := 16.0
+	if twice {
+		roundings += 2 * g.unit / g.sums
+	}
+	g.near(g.T, fmt.Sprint(what, g.rows, g.cols), g.values(got), want, roundings, scale)
+}
+
+// checkParts compares sums over rows in parts.
+func (g *normGrads) checkParts(what string, part, want []float64, parts int, least float64) {
+	got := sumParts(make([]float64, g.cols), part, parts)
+	g.computed().near(g.T, fmt.Sprint(what, g.rows, g.cols), got, want, 8, 2*float64(g.rows)/least)
 }

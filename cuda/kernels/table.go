@@ -1,6 +1,9 @@
 package kernels
 
-import "embed"
+import (
+	"embed"
+	"slices"
+)
 
 // Sources holds the kernel files, *.cu, and what they include, *.cuh.
 //
@@ -55,7 +58,10 @@ func each(firsts []string, doubles string) []string {
 }
 
 // Table lists every kernel.
-var Table = []Kernel{
+var Table = slices.Concat(table, onTensorCoresTable())
+
+// table lists the kernels that are not in families.
+var table = []Kernel{
 	// norms
 	{Name: "rms_norm", File: "norm.cu", Params: "y:T sum:T? x:T residual:T? gain:T rows:i cols:i eps:d unit:i",
 		Types: all, Loop: "cpu.RMSNorm", Launch: rowwise},
@@ -71,6 +77,30 @@ var Table = []Kernel{
 		Loop: "cpu.LayerNormDGain", Launch: rowwise},
 	{Name: "norm_dgain", File: "norm.cu", Params: "part:A dy:T x:T stats:A rows:i cols:i acc:i", Types: all,
 		Loop: "cpu.LayerNormDGain", Launch: columnwise},
+	{Name: "rms_norm_grads1", File: "norm_grads.cu",
+		Params: "dx:T gainPart:A dy:T more:T? x:T gain:T rows:i cols:i eps:d unit:i", Types: narrow, Loop: "cpu.RMSNormDX",
+		Launch: gradwise},
+	{Name: "rms_norm_grads2", File: "norm_grads.cu",
+		Params: "dx:T gainPart:A dy:T more:T? x:T gain:T rows:i cols:i eps:d unit:i", Types: narrow, Loop: "cpu.RMSNormDX",
+		Launch: gradwise},
+	{Name: "rms_norm_grads3", File: "norm_grads.cu",
+		Params: "dx:T gainPart:A dy:T more:T? x:T gain:T rows:i cols:i eps:d unit:i", Types: narrow, Loop: "cpu.RMSNormDX",
+		Launch: gradwise},
+	{Name: "rms_norm_grads4", File: "norm_grads.cu",
+		Params: "dx:T gainPart:A dy:T more:T? x:T gain:T rows:i cols:i eps:d unit:i", Types: narrow, Loop: "cpu.RMSNormDX",
+		Launch: gradwise},
+	{Name: "layer_norm_grads1", File: "norm_grads.cu",
+		Params: "dx:T gainPart:A biasPart:A? dy:T more:T? x:T gain:T rows:i cols:i eps:d", Types: narrow,
+		Loop: "cpu.LayerNormDX", Launch: gradwise},
+	{Name: "layer_norm_grads2", File: "norm_grads.cu",
+		Params: "dx:T gainPart:A biasPart:A? dy:T more:T? x:T gain:T rows:i cols:i eps:d", Types: narrow,
+		Loop: "cpu.LayerNormDX", Launch: gradwise},
+	{Name: "layer_norm_grads3", File: "norm_grads.cu",
+		Params: "dx:T gainPart:A biasPart:A? dy:T more:T? x:T gain:T rows:i cols:i eps:d", Types: narrow,
+		Loop: "cpu.LayerNormDX", Launch: gradwise},
+	{Name: "layer_norm_grads4", File: "norm_grads.cu",
+		Params: "dx:T gainPart:A biasPart:A? dy:T more:T? x:T gain:T rows:i cols:i eps:d", Types: narrow,
+		Loop: "cpu.LayerNormDX", Launch: gradwise},
 
 	// sums
 	{Name: "sum_rows", File: "reduce.cu", Params: "part:A x:T rows:i cols:i acc:i", Types: all, Loop: "cpu.SumRows",
@@ -167,34 +197,6 @@ var Table = []Kernel{
 		Loop: "cpu.AttentionGrad", Launch: attentionwise},
 	{Name: "attention_grad_kv", File: "attention.cu", Params: "dk:T dv:T dout:T q:T k:T v:T lse:A dot:A shape:s",
 		Types: all, Loop: "cpu.AttentionGrad", Launch: attentionwise},
-	{Name: "attention64", File: "attention_mma.cu", Params: "o:T lse:A q:T k:T v:T shape:s", Types: narrow,
-		Loop: "cpu.Attention", Launch: attentionwise},
-	{Name: "attention80", File: "attention_mma.cu", Params: "o:T lse:A q:T k:T v:T shape:s", Types: narrow,
-		Loop: "cpu.Attention", Launch: attentionwise},
-	{Name: "attention96", File: "attention_mma.cu", Params: "o:T lse:A q:T k:T v:T shape:s", Types: narrow,
-		Loop: "cpu.Attention", Launch: attentionwise},
-	{Name: "attention128", File: "attention_mma.cu", Params: "o:T lse:A q:T k:T v:T shape:s", Types: narrow,
-		Loop: "cpu.Attention", Launch: attentionwise},
-	{Name: "attention64_grad_q", File: "attention_mma_grad.cu", Params: "dq:T dout:T q:T k:T v:T lse:A dot:A shape:s",
-		Types: narrow, Loop: "cpu.AttentionGrad", Launch: attentionwise},
-	{Name: "attention64_grad_kv", File: "attention_mma_grad.cu",
-		Params: "dk:T dv:T dout:T q:T k:T v:T lse:A dot:A shape:s", Types: narrow, Loop: "cpu.AttentionGrad",
-		Launch: attentionwise},
-	{Name: "attention80_grad_q", File: "attention_mma_grad.cu", Params: "dq:T dout:T q:T k:T v:T lse:A dot:A shape:s",
-		Types: narrow, Loop: "cpu.AttentionGrad", Launch: attentionwise},
-	{Name: "attention80_grad_kv", File: "attention_mma_grad.cu",
-		Params: "dk:T dv:T dout:T q:T k:T v:T lse:A dot:A shape:s", Types: narrow, Loop: "cpu.AttentionGrad",
-		Launch: attentionwise},
-	{Name: "attention96_grad_q", File: "attention_mma_grad.cu", Params: "dq:T dout:T q:T k:T v:T lse:A dot:A shape:s",
-		Types: narrow, Loop: "cpu.AttentionGrad", Launch: attentionwise},
-	{Name: "attention96_grad_kv", File: "attention_mma_grad.cu",
-		Params: "dk:T dv:T dout:T q:T k:T v:T lse:A dot:A shape:s", Types: narrow, Loop: "cpu.AttentionGrad",
-		Launch: attentionwise},
-	{Name: "attention128_grad_q", File: "attention_mma_grad.cu", Params: "dq:T dout:T q:T k:T v:T lse:A dot:A shape:s",
-		Types: narrow, Loop: "cpu.AttentionGrad", Launch: attentionwise},
-	{Name: "attention128_grad_kv", File: "attention_mma_grad.cu",
-		Params: "dk:T dv:T dout:T q:T k:T v:T lse:A dot:A shape:s", Types: narrow, Loop: "cpu.AttentionGrad",
-		Launch: attentionwise},
 	{Name: "embed", File: "embed.cu", Params: "y:T table:T ids:I rows:i cols:i lo:i n:i", Types: couples,
 		Loop: "cpu.Embed", Launch: rowwise},
 	{Name: "embed_grad", File: "embed.cu", Params: "dtable:T dy:T buckets:I rows:I starts:I order:I cols:i",

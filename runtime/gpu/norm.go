@@ -3,6 +3,8 @@
 package gpu
 
 import (
+	"fmt"
+
 	"github.com/planc-dev/planc/cuda"
 	"github.com/planc-dev/planc/cuda/kernels"
 	rt "github.com/planc-dev/planc/runtime"
@@ -45,6 +47,71 @@ func RMSNormDGain[G, T num.Stored](r *rt.Rank, dgain Buf[G], dy, x Buf[T], rows,
 // LayerNormDGain computes the gradient of LayerNorm's gain.
 func LayerNormDGain[G, T num.Stored](r *rt.Rank, dgain Buf[G], dy, x Buf[T], rows, cols int, eps float64, acc bool) {
 	normDGain(deviceOf(r), "layer_norm_stats", dgain, dy, x, rows, cols, eps, acc)
+}
+
+// LayerNormGrads computes LayerNormDX, plus more, and adds to the gradients of the gain and the bias. more and dbias
+// may be empty. If no kernel computes them together, it does nothing and returns false.
+func LayerNormGrads[G, T num.Stored](r *rt.Rank, dx Buf[T], dgain, dbias Buf[G], dy, more, x, gain Buf[T], rows, cols int,
+	eps float64) bool {
+	d := deviceOf(r)
+	g, ok := newNormGrads(d, dgain, dbias, rows, cols, dx, dy, more, x, gain)
+	if !ok {
+		return false
+	}
+	d.call(fmt.Sprint("layer_norm_grads", g.packs), suffix[T](), rows, cols, addr(d, dx), g.gain, g.bias, addr(d, dy),
+		addr(d, more), addr(d, x), addr(d, gain), rows, cols, eps)
+	g.sum(d)
+	return true
+}
+
+// RMSNormGrads is LayerNormGrads for RMSNormDX and a norm without bias.
+func RMSNormGrads[G, T num.Stored](r *rt.Rank, dx Buf[T], dgain Buf[G], dy, more, x, gain Buf[T], rows, cols int,
+	eps float64, unit bool) bool {
+	d := deviceOf(r)
+	g, ok := newNormGrads(d, dgain, Buf[G]{}, rows, cols, dx, dy, more, x, gain)
+	if !ok {
+		return false
+	}
+	d.call(fmt.Sprint("rms_norm_grads", g.packs), suffix[T](), rows, cols, addr(d, dx), g.gain, addr(d, dy),
+		addr(d, more), addr(d, x), addr(d, gain), rows, cols, eps, unit)
+	g.sum(d)
+	return true
+}
+
+// normGrads are the sums over rows of a norm's gradients: in parts in scratch memory, then in their accumulators.
+type normGrads struct {
+	packs, parts, cols int
+	gain, bias         cuda.Pointer // parts; bias is null if there is none
+	toGain, toBias     cuda.Pointer
+}
+
+// newNormGrads reserves the parts. ok is false if the kernels do not support the accumulators' type, the size of the
+// rows, or the operands' addresses.
+func newNormGrads[G, T num.Stored](d *device, dgain, dbias Buf[G], rows, cols int, operands ...Buf[T]) (g normGrads,
+	ok bool) {
+	packs, parts := kernels.NormGrads(rows, cols)
+	if packs == 0 || size[T]() != 2 || suffix[G]() != "f32" {
+		return g, false
+	}
+	for _, b := range operands {
+		if addr(d, b)%16 != 0 {
+			return g, false
+		}
+	}
+	room := d.scratchParts(4*parts*cols, 4*parts*cols)
+	g = normGrads{packs: packs, parts: parts, cols: cols, gain: room[0], toGain: addr(d, dgain)}
+	if dbias.N > 0 {
+		g.bias, g.toBias = room[1], addr(d, dbias)
+	}
+	return g, true
+}
+
+// sum adds the parts to the accumulators.
+func (g *normGrads) sum(d *device) {
+	d.call("sum_rows", "f32", g.parts, g.cols, g.toGain, g.gain, g.parts, g.cols, true)
+	if g.bias != null {
+		d.call("sum_rows", "f32", g.parts, g.cols, g.toBias, g.bias, g.parts, g.cols, true)
+	}
 }
 
 // null is the address of an absent operand.

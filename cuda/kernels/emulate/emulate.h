@@ -317,3 +317,4 @@ inline unsigned short narrowF16(float x) {
 inline uint32_t pairOfBF16(float low, float high) { return narrowBF16(low) | (uint32_t)narrowBF16(high) << 16; }
 inline uint32_t pairOfF16(float low, float high) { return narrowF16(low) | (uint32_t)narrowF16(high) << 16; }
 inline float exp2Fast(float x) { return exp2f(x); }
+inline float inverseFast(float x) { return 1 / x; }
