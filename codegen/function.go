@@ -129,7 +129,7 @@ func (e *emitter) node(n *ir.Node) {
 		e.results(n)
 	}
 	if g := e.fused.normGrad[n]; g != nil {
-		e.withNormGrads(n, g)
+		emitNormGrads(e, n, g)
 	} else {
 		emit(e, n)
 	}

@@ -106,24 +106,19 @@ func (g *normGrad) sums() []*ir.Node {
 	return []*ir.Node{g.gain, g.bias}
 }
 
-// withNormGrads writes all gradients of a norm: one call, or the separate ops if there is no kernel for the row. The
+// emitNormGrads writes all gradients of a norm: one call, or the separate ops if there is no kernel for the row. The
 // sums come first then, because dx may overwrite their operands.
-func (e *emitter) withNormGrads(n *ir.Node, g *normGrad) {
+func emitNormGrads(e *emitter, n *ir.Node, g *normGrad) {
 	for _, sum := range g.sums() {
 		e.results(sum)
 	}
-	rows, cols := e.rowsCols(g.dx.Args[0].Type, g.dx.Args[2].Type)
-	call := []any{jen.Id("r"), n.Outs[0], g.gain.Outs[0]}
-	if g.dx.Op == ir.OpLayerNormDX {
-		call = append(call, e.orMissing(g.bias, g.gain.Outs[0].Type))
-	}
-	more := any(e.missing(n.Outs[0].Type))
-	if g.more != nil {
-		more = g.more
-	}
-	call = append(call, g.dx.Args[0], more, g.dx.Args[1], g.dx.Args[2], rows, cols, g.dx.Attr.Eps)
-	if g.dx.Op == ir.OpRMSNormDX {
-		call = append(call, g.dx.Attr.Unit)
+	call := []any{jen.Id("r"), g.operands(e, n), g.gain.Outs[0]}
+	switch {
+	case g.dx.Op == ir.OpRMSNormDX:
+	case g.bias == nil:
+		call = append(call, e.missing(g.gain.Outs[0].Type))
+	default:
+		call = append(call, g.bias.Outs[0])
 	}
 	e.unless(e.calling(e.runtime(inputGrads[g.dx.Op].all), call...), func() {
 		for _, op := range append(g.sums(), n) {
@@ -133,10 +128,20 @@ func (e *emitter) withNormGrads(n *ir.Node, g *normGrad) {
 	})
 }
 
-// orMissing returns an op's result, or an absent operand if there is no op.
-func (e *emitter) orMissing(n *ir.Node, t ir.Type) any {
-	if n == nil {
-		return e.missing(t)
+// operands returns the operands of a norm's gradients as package gpu has them.
+func (g *normGrad) operands(e *emitter, n *ir.Node) jen.Code {
+	dy, x, gain := g.dx.Args[0], g.dx.Args[1], g.dx.Args[2]
+	rows, cols := e.rowsCols(dy.Type, gain.Type)
+	fields := jen.Dict{
+		jen.Id("DX"): jen.Id(e.name(n.Outs[0])), jen.Id("DY"): jen.Id(e.name(dy)), jen.Id("X"): jen.Id(e.name(x)),
+		jen.Id("Gain"): jen.Id(e.name(gain)), jen.Id("Rows"): jen.Lit(rows), jen.Id("Cols"): jen.Lit(cols),
+		jen.Id("Eps"): jen.Lit(g.dx.Attr.Eps),
 	}
-	return n.Outs[0]
+	if g.more != nil {
+		fields[jen.Id("More")] = jen.Id(e.name(g.more))
+	}
+	if g.dx.Attr.Unit {
+		fields[jen.Id("Unit")] = jen.True()
+	}
+	return jen.Qual(gpuPath, "NormGrads").Index(elemCode(n.Outs[0].Type)).Values(fields)
 }

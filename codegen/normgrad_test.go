@@ -3,12 +3,21 @@ package codegen
 import (
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/planc-dev/planc/ir"
 )
 
-var normGradCall = regexp.MustCompile(`gpu\.(?:LayerNorm|RMSNorm)Grads\(.*\)`)
+var normGradCall = regexp.MustCompile(`(?s)gpu\.(?:LayerNorm|RMSNorm)Grads\(.*?\) \{`)
+
+// normGradCalls returns the calls in a generated file, with single spaces.
+func normGradCalls(file []byte) (calls []string) {
+	for _, call := range normGradCall.FindAllString(string(file), -1) {
+		calls = append(calls, strings.Join(strings.Fields(call), " "))
+	}
+	return calls
+}
 
 // On a GPU and in 16 bits, one call computes all gradients of a norm, with the residual's gradient if that is added. In
 // other types and on CPUs nothing does.
@@ -16,11 +25,14 @@ func TestNormGradientsShareAKernel(t *testing.T) {
 	config := fusedModels()[1] // GPT-2
 	plan := ir.SerialPlan(config.Layers, 2, ir.FullPrecision(ir.F32))
 	mixed := ir.SerialPlan(config.Layers, 2, bf16)
-	got := normGradCall.FindAllString(string(generateConfig(t, GPU, config, mixed)), -1)
+	got := normGradCalls(generateConfig(t, GPU, config, mixed))
 	want := []string{
-		"gpu.LayerNormGrads(r, dH, dLn2, dLn2_2, dUp0, dY, h, ln2Gain, 16, 8, 1e-05)",
-		"gpu.LayerNormGrads(r, dX, dLn1_3, dLn1_4, dLn1_2, dH, x, ln1Gain, 16, 8, 1e-05)",
-		"gpu.LayerNormGrads(r, dLn_3, dLn, dLn_2, dLogits_2, gpu.Buf[num.BF16]{}, x, lnGain, 16, 8, 1e-05)",
+		"gpu.LayerNormGrads(r, gpu.NormGrads[num.BF16]{ Cols: 8, DX: dH, DY: dUp0, Eps: 1e-05, Gain: ln2Gain, " +
+			"More: dY, Rows: 16, X: h, }, dLn2, dLn2_2) {",
+		"gpu.LayerNormGrads(r, gpu.NormGrads[num.BF16]{ Cols: 8, DX: dX, DY: dLn1_2, Eps: 1e-05, Gain: ln1Gain, " +
+			"More: dH, Rows: 16, X: x, }, dLn1_3, dLn1_4) {",
+		"gpu.LayerNormGrads(r, gpu.NormGrads[num.BF16]{ Cols: 8, DX: dLn_3, DY: dLogits_2, Eps: 1e-05, Gain: lnGain, " +
+			"Rows: 16, X: x, }, dLn, dLn_2) {",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("calls:\n%q\nwant:\n%q", got, want)
@@ -29,7 +41,7 @@ func TestNormGradientsShareAKernel(t *testing.T) {
 		on   Target
 		plan ir.Plan
 	}{{GPU, plan}, {CPU, plan}, {CPU, mixed}} {
-		if got := normGradCall.FindAllString(string(generateConfig(t, c.on, config, c.plan)), -1); got != nil {
+		if got := normGradCalls(generateConfig(t, c.on, config, c.plan)); got != nil {
 			t.Errorf("target %v, %v: %q", c.on, c.plan.Precision, got)
 		}
 	}

@@ -88,13 +88,14 @@ func onTensorCoresTable() (out []Kernel) {
 		for _, ending := range []string{"", "_capped", "_any"} {
 			out = append(out,
 				Kernel{Name: "attention" + dim + ending, File: "attention_mma.cu",
-					Params: "o:T lse:A q:T k:T v:T shape:s", Types: narrow, Loop: "cpu.Attention", Launch: attentionwise},
+					Params: "o:T lse:A q:T k:T v:T shape:s", Types: narrow, Loop: "cpu.Attention",
+					Launch: attentionwise},
 				Kernel{Name: "attention" + dim + "_grad_q" + ending, File: "attention_mma_grad.cu",
 					Params: "dq:T dout:T q:T k:T v:T lse:A dot:A shape:s", Types: narrow, Loop: "cpu.AttentionGrad",
 					Launch: attentionwise},
 				Kernel{Name: "attention" + dim + "_grad_kv" + ending, File: "attention_mma_grad.cu",
-					Params: "dk:T dv:T dout:T q:T k:T v:T lse:A dot:A shape:s", Types: narrow, Loop: "cpu.AttentionGrad",
-					Launch: attentionwise})
+					Params: "dk:T dv:T dout:T q:T k:T v:T lse:A dot:A shape:s", Types: narrow,
+					Loop: "cpu.AttentionGrad", Launch: attentionwise})
 		}
 	}
 	return out

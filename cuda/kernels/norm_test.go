@@ -155,7 +155,8 @@ func sumParts(old, part []float64, parts int) []float64 {
 
 // All gradients of a norm in one kernel equal those of the loops.
 func TestNormsGrads(t *testing.T) {
-	for _, s := range [][2]int{{1, 8}, {9, 64}, {333, 264}, {21, 768}, {5, 1024}, {3, 1032}, {2, 4096}, {2, 6160}, {1, 8192}} {
+	for _, s := range [][2]int{{1, 8}, {9, 64}, {333, 264}, {21, 768}, {5, 1024}, {3, 1032}, {2, 4096}, {2, 6160},
+		{1, 8192}} {
 		packs, _ := NormGrads(s[0], s[1])
 		inEachType(t, fmt.Sprint("layer_norm_grads", packs), func(b bench) {
 			n := s[0] * s[1]

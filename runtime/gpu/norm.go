@@ -49,68 +49,74 @@ func LayerNormDGain[G, T num.Stored](r *rt.Rank, dgain Buf[G], dy, x Buf[T], row
 	normDGain(deviceOf(r), "layer_norm_stats", dgain, dy, x, rows, cols, eps, acc)
 }
 
-// LayerNormGrads computes LayerNormDX, plus more, and adds to the gradients of the gain and the bias. more and dbias
-// may be empty. If no kernel computes them together, it does nothing and returns false.
-func LayerNormGrads[G, T num.Stored](r *rt.Rank, dx Buf[T], dgain, dbias Buf[G], dy, more, x, gain Buf[T], rows, cols int,
-	eps float64) bool {
+// NormGrads are the operands of all gradients of a norm but the accumulators of the gain's and the bias's: DX = the
+// gradient of X, plus More, which may be empty. Unit adds 1 to the gain.
+type NormGrads[T num.Stored] struct {
+	DX, DY, More, X, Gain Buf[T]
+	Rows, Cols            int
+	Eps                   float64
+	Unit                  bool
+}
+
+// LayerNormGrads computes LayerNormDX, and adds to the gradients of the gain and the bias. dbias may be empty. If no
+// kernel computes them together, it does nothing and returns false.
+func LayerNormGrads[G, T num.Stored](r *rt.Rank, s NormGrads[T], dgain, dbias Buf[G]) bool {
 	d := deviceOf(r)
-	g, ok := newNormGrads(d, dgain, dbias, rows, cols, dx, dy, more, x, gain)
+	p, ok := newNormParts(d, &s, dgain, dbias)
 	if !ok {
 		return false
 	}
-	d.call(fmt.Sprint("layer_norm_grads", g.packs), suffix[T](), rows, cols, addr(d, dx), g.gain, g.bias, addr(d, dy),
-		addr(d, more), addr(d, x), addr(d, gain), rows, cols, eps)
-	g.sum(d)
+	d.call(fmt.Sprint("layer_norm_grads", p.packs), suffix[T](), s.Rows, s.Cols, addr(d, s.DX), p.gain, p.bias,
+		addr(d, s.DY), addr(d, s.More), addr(d, s.X), addr(d, s.Gain), s.Rows, s.Cols, s.Eps)
+	p.sum(d)
 	return true
 }
 
 // RMSNormGrads is LayerNormGrads for RMSNormDX and a norm without bias.
-func RMSNormGrads[G, T num.Stored](r *rt.Rank, dx Buf[T], dgain Buf[G], dy, more, x, gain Buf[T], rows, cols int,
-	eps float64, unit bool) bool {
+func RMSNormGrads[G, T num.Stored](r *rt.Rank, s NormGrads[T], dgain Buf[G]) bool {
 	d := deviceOf(r)
-	g, ok := newNormGrads(d, dgain, Buf[G]{}, rows, cols, dx, dy, more, x, gain)
+	p, ok := newNormParts(d, &s, dgain, Buf[G]{})
 	if !ok {
 		return false
 	}
-	d.call(fmt.Sprint("rms_norm_grads", g.packs), suffix[T](), rows, cols, addr(d, dx), g.gain, addr(d, dy),
-		addr(d, more), addr(d, x), addr(d, gain), rows, cols, eps, unit)
-	g.sum(d)
+	d.call(fmt.Sprint("rms_norm_grads", p.packs), suffix[T](), s.Rows, s.Cols, addr(d, s.DX), p.gain,
+		addr(d, s.DY), addr(d, s.More), addr(d, s.X), addr(d, s.Gain), s.Rows, s.Cols, s.Eps, s.Unit)
+	p.sum(d)
 	return true
 }
 
-// normGrads are the sums over rows of a norm's gradients: in parts in scratch memory, then in their accumulators.
-type normGrads struct {
+// normParts are the sums over rows of a norm's gradients: in parts in scratch memory, then in their accumulators.
+type normParts struct {
 	packs, parts, cols int
 	gain, bias         cuda.Pointer // parts; bias is null if there is none
 	toGain, toBias     cuda.Pointer
 }
 
-// newNormGrads reserves the parts. ok is false if the kernels do not support the accumulators' type, the size of the
+// newNormParts reserves the parts. ok is false if the kernels do not support the accumulators' type, the size of the
 // rows, or the operands' addresses.
-func newNormGrads[G, T num.Stored](d *device, dgain, dbias Buf[G], rows, cols int, operands ...Buf[T]) (g normGrads,
-	ok bool) {
-	packs, parts := kernels.NormGrads(rows, cols)
+func newNormParts[G, T num.Stored](d *device, s *NormGrads[T], dgain, dbias Buf[G]) (p normParts, ok bool) {
+	packs, parts := kernels.NormGrads(s.Rows, s.Cols)
 	if packs == 0 || size[T]() != 2 || suffix[G]() != "f32" {
-		return g, false
+		return p, false
 	}
-	for _, b := range operands {
+	for _, b := range []Buf[T]{s.DX, s.DY, s.More, s.X, s.Gain} {
 		if addr(d, b)%16 != 0 {
-			return g, false
+			return p, false
 		}
 	}
-	room := d.scratchParts(4*parts*cols, 4*parts*cols)
-	g = normGrads{packs: packs, parts: parts, cols: cols, gain: room[0], toGain: addr(d, dgain)}
+	room := d.scratchParts(4*parts*s.Cols, 4*parts*s.Cols)
+	p = normParts{packs: packs, parts: parts, cols: s.Cols, gain: room[0], toGain: addr(d, dgain)}
 	if dbias.N > 0 {
-		g.bias, g.toBias = room[1], addr(d, dbias)
+		p.bias, p.toBias = room[1], addr(d, dbias)
 	}
-	return g, true
+	return p, true
 }
 
 // sum adds the parts to the accumulators.
-func (g *normGrads) sum(d *device) {
-	d.call("sum_rows", "f32", g.parts, g.cols, g.toGain, g.gain, g.parts, g.cols, true)
-	if g.bias != null {
-		d.call("sum_rows", "f32", g.parts, g.cols, g.toBias, g.bias, g.parts, g.cols, true)
+func (p *normParts) sum(d *device) {
+	d.call("sum_rows", "f32", p.parts, p.cols, p.toGain, p.gain, p.parts, p.cols, true)
+	if p.bias != null {
+		d.call("sum_rows", "f32", p.parts, p.cols, p.toBias, p.bias, p.parts, p.cols, true)
 	}
 }
 
