@@ -218,6 +218,13 @@ func checkKeys(t *testing.T, w *world, ask func(map[string]bool, ...string)) map
 		}
 		ask(keys, "check", "run.sh", "--cluster", "dgx-h100", "--json")
 	}
+	const partial = "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\nmixed_precision: bf16\n" +
+		"num_machines: 1\nnum_processes: 8\nfsdp_config:\n  fsdp_version: 2\n" // does not say the micro-batch
+	if err := os.WriteFile(filepath.Join(w.dir, "accelerate.yaml"), []byte(partial), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	ask(keys, "check", "accelerate.yaml", "--model", "llama3-8b", "--cluster", "dgx-h100", "--seq-len", "8192",
+		"--global-batch", "128", "--json")
 	for _, k := range []string{"rules", "yours", "no_fit", "edits[].no_fit", "changes", "why", "env"} {
 		delete(keys, k) // null or empty in some
 	}
