@@ -69,6 +69,9 @@ func (e *emitter) stored(kernel, own string, to, from *ir.Value, args ...any) {
 
 // joined writes a collective: rt.Name(r, group, args), or package gpu's.
 func (e *emitter) joined(name string, n *ir.Node, args ...any) {
+	if n.Op == ir.OpAllToAll || n.Op == ir.OpShift {
+		e.groups.sends(n.Attr.Axes)
+	}
 	e.call(e.runtime(name), append([]any{jen.Id("r"), e.groups.code(n.Attr.Axes)}, args...)...)
 }
 

@@ -12,6 +12,8 @@ type groupTable struct {
 	mesh ir.Mesh
 	at   map[string]int // index in list, by the joined atoms
 	list [][]ir.Axis
+
+	messages map[int]bool // groups whose members send to each other
 }
 
 // index returns the index of the group over axes, -1 if they split nothing.
@@ -37,6 +39,14 @@ func (t *groupTable) code(axes []ir.Axis) jen.Code {
 		return jen.Lit(-1)
 	}
 	return jen.Id(groupName(t.list[i]))
+}
+
+// sends records that the members of a group send to each other.
+func (t *groupTable) sends(axes []ir.Axis) {
+	if t.messages == nil {
+		t.messages = map[int]bool{}
+	}
+	t.messages[t.index(axes)] = true
 }
 
 func groupName(atoms []ir.Axis) string {

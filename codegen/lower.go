@@ -35,8 +35,8 @@ func (l *lowering) program() program.Program {
 	for i := range p.Stages {
 		out.Stages = append(out.Stages, l.stage(&p.Stages[i]))
 	}
-	for _, atoms := range l.groups.list { // last, because the calls of l.groups.index above add groups
-		out.Groups = append(out.Groups, program.Group{Axes: axisNames(atoms)})
+	for i, atoms := range l.groups.list { // last, because the calls of l.groups.index above add groups
+		out.Groups = append(out.Groups, program.Group{Axes: axisNames(atoms), Messages: l.groups.messages[i]})
 	}
 	return out
 }

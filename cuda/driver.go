@@ -13,6 +13,7 @@ import "C"
 
 import (
 	"fmt"
+	"os"
 	"sync"
 	"unsafe"
 )
@@ -43,7 +44,11 @@ func Open(folders ...string) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := driverError(C.planc_cuInit(0), "cuInit", ""); err != nil {
+	if !loadsKernels() {
+		setDefault(eagerLoading, "EAGER")
+	}
+	err = driverError(C.planc_cuInit(0), "cuInit", "")
+	if err != nil {
 		return nil, err
 	}
 	var version C.int
@@ -52,6 +57,19 @@ func Open(folders ...string) (*Driver, error) {
 	}
 	theDriver = &Driver{Path: path, Version: fmt.Sprintf("%d.%d", version/1000, version%1000/10)}
 	return theDriver, nil
+}
+
+// eagerLoading is the environment variable that makes a driver load a module's kernels with the module if it is
+// EAGER. It also holds for the kernels of cuBLAS and cuDNN, which then take more memory, so it is only set if
+// [Module.loadKernels] cannot load planc's own.
+const eagerLoading = "CUDA_MODULE_LOADING"
+
+// setDefault sets an environment variable for libraries of this process, unless the user has set it.
+func setDefault(name, value string) {
+	_, set := os.LookupEnv(name)
+	if !set {
+		_ = os.Setenv(name, value) // fails for malformed names only
+	}
 }
 
 // load opens a library and binds its functions. It returns the path of the library, which it finds by the

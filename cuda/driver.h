@@ -78,6 +78,9 @@ _Static_assert(sizeof(CUlaunchAttribute) == 72 && offsetof(CUlaunchAttribute, va
 	F(1, cuModuleLoadData, (CUmodule *module, const void *image), (module, image)) \
 	F(1, cuModuleUnload, (CUmodule module), (module)) \
 	F(1, cuModuleGetFunction, (CUfunction *function, CUmodule module, const char *name), (function, module, name)) \
+	F(0, cuModuleGetFunctionCount, (unsigned int *count, CUmodule module), (count, module)) \
+	F(0, cuModuleEnumerateFunctions, (CUfunction *functions, unsigned int count, CUmodule module), (functions, count, module)) \
+	F(0, cuFuncLoad, (CUfunction function), (function)) \
 	F(1, cuFuncSetAttribute, (CUfunction function, CUfunction_attribute what, int value), (function, what, value)) \
 	F(1, cuFuncGetAttribute, (int *value, CUfunction_attribute what, CUfunction function), (value, what, function)) \
 	F(1, cuLaunchKernel, (CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared, CUstream stream, void **params, void **extra), (function, gx, gy, gz, bx, by, bz, shared, stream, params, extra)) \

@@ -204,3 +204,34 @@ func text(err error) string {
 	}
 	return err.Error()
 }
+
+// A driver that cannot load kernels by name loads them with their modules, unless the user asks for another mode.
+func TestOldDriverLoadsEagerly(t *testing.T) {
+	for _, c := range []struct{ folder, users, want string }{
+		{"old", "", "EAGER"}, {"old", "LAZY", "LAZY"}, {"new", "", ""},
+	} {
+		t.Setenv(eagerLoading, c.users) // restores the variable at the end
+		if c.users == "" {
+			check(t, os.Unsetenv(eagerLoading))
+		}
+		theDriver = nil
+		must(Open(filepath.Join(fakeRoot, c.folder)))(t)
+		if got := os.Getenv(eagerLoading); got != c.want {
+			t.Errorf("%s driver, %s=%q by the user: now %q, want %q", c.folder, eagerLoading, c.users, got, c.want)
+		}
+	}
+}
+
+// NCCL connects the ranks of a communicator when it is created, unless the user sets another mode.
+func TestNCCLDefaults(t *testing.T) {
+	for _, v := range ncclDefaults {
+		t.Setenv(v[0], "")
+		check(t, os.Unsetenv(v[0]))
+	}
+	t.Setenv(ncclDefaults[0][0], "1")
+	must(loadNCCL([]string{filepath.Join(fakeRoot, "new")}))(t)
+	if first, second := os.Getenv("NCCL_RUNTIME_CONNECT"), os.Getenv("NCCL_LAUNCH_ORDER_IMPLICIT"); first != "1" ||
+		second != "1" {
+		t.Errorf("NCCL_RUNTIME_CONNECT=%q by the user, NCCL_LAUNCH_ORDER_IMPLICIT=%q; want 1 and 1", first, second)
+	}
+}

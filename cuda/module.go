@@ -11,6 +11,7 @@ package cuda
 import "C"
 
 import (
+	"errors"
 	"runtime"
 	"unsafe"
 )
@@ -18,15 +19,52 @@ import (
 // Module is a set of compiled kernels, loaded into the bound context.
 type Module struct{ m C.CUmodule }
 
-// Load loads a fatbin, a cubin or the text of PTX. It copies the image.
+// Load loads a fatbin, a cubin or the text of PTX, with the code of all its kernels. It copies the image.
 func Load(image []byte) (*Module, error) {
 	text := append(image[:len(image):len(image)], 0) // PTX is a C string; the other formats hold their length
 	m := &Module{}
-	if err := driverError(C.planc_cuModuleLoadData(&m.m, unsafe.Pointer(&text[0])), "cuModuleLoadData", "%d bytes",
-		len(image)); err != nil {
+	err := driverError(C.planc_cuModuleLoadData(&m.m, unsafe.Pointer(&text[0])), "cuModuleLoadData", "%d bytes",
+		len(image))
+	if err != nil {
 		return nil, err
 	}
+	err = m.loadKernels()
+	if err != nil {
+		return nil, errors.Join(err, m.Unload())
+	}
 	return m, nil
+}
+
+// loadKernels loads the code of every kernel. Since CUDA 12.2 the driver loads it at the first launch by default, and
+// may then wait for running work, which may wait for another rank (CUDA C++ Programming Guide, Lazy Loading). Drivers
+// before 12.4 do not have these functions: see [eagerLoading].
+func (m *Module) loadKernels() error {
+	if !loadsKernels() {
+		return nil
+	}
+	var n C.uint
+	err := driverError(C.planc_cuModuleGetFunctionCount(&n, m.m), "cuModuleGetFunctionCount", "")
+	if err != nil || n == 0 {
+		return err
+	}
+	all := make([]C.CUfunction, n)
+	err = driverError(C.planc_cuModuleEnumerateFunctions(&all[0], n, m.m), "cuModuleEnumerateFunctions", "%d", int(n))
+	if err != nil {
+		return err
+	}
+	for _, f := range all {
+		err := driverError(C.planc_cuFuncLoad(f), "cuFuncLoad", "")
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// loadsKernels reports whether the driver has the functions that [Module.loadKernels] calls.
+func loadsKernels() bool {
+	d := &C.planc_driver
+	return d.cuModuleGetFunctionCount != nil && d.cuModuleEnumerateFunctions != nil && d.cuFuncLoad != nil
 }
 
 // Unload unloads the module and its kernels.

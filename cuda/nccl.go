@@ -43,7 +43,16 @@ var openNCCL = sync.OnceValues(func() (*NCCL, error) { return loadNCCL(nil) })
 // OpenNCCL opens NCCL from the system's library path. It fails with a [*MissingError] or an [*OldError].
 func OpenNCCL() (*NCCL, error) { return openNCCL() }
 
+// ncclDefaults are environment variables of NCCL. By default, NCCL 2.22 and later connects the ranks of a communicator
+// for an algorithm at its first use, which may be inside a step; 0 makes it connect when the communicator is created.
+// Launch order (2.26 and later): kernels of several communicators on one GPU start in the order of the host's calls, so
+// that two ranks cannot start them in different orders and wait for each other.
+var ncclDefaults = [][2]string{{"NCCL_RUNTIME_CONNECT", "0"}, {"NCCL_LAUNCH_ORDER_IMPLICIT", "1"}}
+
 func loadNCCL(folders []string) (*NCCL, error) {
+	for _, v := range ncclDefaults {
+		setDefault(v[0], v[1])
+	}
 	path, err := load(LibraryNamed("NCCL"), folders, "ncclGetVersion", func(l unsafe.Pointer) *C.char {
 		return C.planc_bind_nccl(l)
 	})

@@ -116,6 +116,22 @@ CALL(cuModuleGetFunction, (CUfunction *f, CUmodule m, const char *name), 1, NEED
 		*f = (void *)o;
 	}
 })
+#ifndef FAKE_OLD // nor functions that load a kernel
+static unsigned kernels(CUmodule m) {
+	unsigned n = 0;
+	for (const char *c = ((struct object *)m)->text + strlen("fake\n"); *c; c++) n += *c == '\n' || !c[1];
+	return n;
+}
+CALL(cuModuleGetFunctionCount, (unsigned *n, CUmodule m), 1, NEED(m, MODULE) *n = kernels(m);)
+CALL(cuModuleEnumerateFunctions, (CUfunction *f, unsigned n, CUmodule m), 1, NEED(m, MODULE) {
+	if (n > kernels(m)) { r = INVALID_VALUE; } else for (unsigned i = 0; i < n; i++) {
+		struct object *o = make(FUNCTION);
+		o->of = (void *)m;
+		f[i] = (void *)o;
+	}
+})
+CALL(cuFuncLoad, (CUfunction f), 1, NEED(f, FUNCTION) say("load function of module %d", ((struct object *)f)->of->id);)
+#endif
 CALL(cuFuncSetAttribute, (CUfunction f, CUfunction_attribute a, int v), 1, NEED(f, FUNCTION) say("function %d attribute %d = %d", ID(f), (int)a, v);)
 CALL(cuFuncGetAttribute, (int *v, CUfunction_attribute a, CUfunction f), 1, NEED(f, FUNCTION) *v = 10 + (int)a;)
 

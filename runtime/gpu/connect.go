@@ -13,16 +13,17 @@ import (
 
 // ncclLine is a line on which the rank communicates through NCCL.
 type ncclLine struct {
-	comm  *comm.Comm
-	pipe  *pipe // nil if the line has collectives
-	alike bool  // the members' arenas have the same layout
+	comm     *comm.Comm
+	pipe     *pipe // nil if the line has collectives
+	alike    bool  // the members' arenas have the same layout
+	messages bool  // the members also send to each other
 }
 
 // ncclLines returns these lines, in the same order on all ranks.
 func (d *communication) ncclLines() (all []ncclLine) {
 	for _, l := range d.rank.Lines() {
 		if c := d.commByLine[l.Name]; c != nil {
-			all = append(all, ncclLine{c, d.pipes[l.Name], l.SameStage})
+			all = append(all, ncclLine{c, d.pipes[l.Name], l.SameStage, l.Messages})
 		}
 	}
 	return all
@@ -52,6 +53,7 @@ func (d *communication) connect(m *machine) error {
 			sent.Pointer+cuda.Pointer(i*flagSize)); err != nil {
 			return err
 		}
+		d.exerciseMessages(&lines[i])
 	}
 	if err := errors.Join(s.Download(room, received), d.awaitErr("the first communication of the ranks",
 		s.Synchronize)); err != nil {
@@ -71,6 +73,17 @@ func (d *communication) connect(m *machine) error {
 		}
 	}
 	return nil
+}
+
+// exerciseMessages exchanges a number between all members of a line whose members send to each other. NCCL connects
+// two ranks at their first message even if it connects collectives earlier (NCCL_RUNTIME_CONNECT).
+func (d *communication) exerciseMessages(l *ncclLine) {
+	if !l.messages {
+		return
+	}
+	n := l.comm.Ranks
+	parts := d.scratchParts(n*flagSize, n*flagSize)
+	d.exchange(l.comm, parts[1], parts[0], 1, flagSize, cuda.Float32)
 }
 
 // canRegister reports whether NCCL may use the arenas in place. It requires operands at the same offset of

@@ -48,7 +48,10 @@ type Axis struct {
 
 // Group is the atoms over which a collective runs: its members are the ranks that differ only in these coordinates.
 // The index of a member is the mixed-radix number of its coordinates, the first listed atom varying fastest.
-type Group struct{ Axes []string }
+type Group struct {
+	Axes     []string
+	Messages bool // the members send to each other: all-to-all, shifts
+}
 
 // Model describes the model that is trained, for reports.
 type Model struct {

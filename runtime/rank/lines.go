@@ -15,6 +15,7 @@ type Line struct {
 	Ranks     []int // in the order of the members; none if the rank is not a member
 	IsPipe    bool  // messages go from the first member to the last; else it is for collectives
 	SameStage bool  // all members are of one stage, so that buffers have the same offsets in their arenas
+	Messages  bool  // the members also send to each other
 }
 
 // Lines returns the program's lines for the rank. Names and order are the same on every rank: first the lines of
@@ -23,7 +24,9 @@ func (r *Rank) Lines() []Line {
 	p := r.Program
 	var out []Line
 	for i, g := range p.Groups {
-		out = append(out, lineOf(r, MainLine(i), g.Axes))
+		l := lineOf(r, MainLine(i), g.Axes)
+		l.Messages = g.Messages
+		out = append(out, l)
 	}
 	var atoms [][]string
 	ends := false

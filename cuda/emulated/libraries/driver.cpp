@@ -247,16 +247,39 @@ CALL(cuModuleLoadData, (CUmodule *to, const void *image), 1, {
 	m->launch = (Launcher)dlsym(m->library, "planc_launch");
 	*to = (CUmodule)(Object *)m;
 })
+static bool eagerLoading() {
+	const char *mode = getenv("CUDA_MODULE_LOADING");
+	return mode && !strcmp(mode, "EAGER");
+}
+static unsigned kernels(const Module *m) {
+	unsigned n = 0;
+	while (m->kernels[n].name) n++;
+	return n;
+}
+static Function *function(Module *m, const Export *e) {
+	Function *f = make<Function>(FUNCTION);
+	f->module = m;
+	f->kernel = e;
+	return f;
+}
+CALL(cuModuleGetFunctionCount, (unsigned *n, CUmodule h), 1, { NEED(Module, m, h, MODULE) *n = kernels(m); })
+CALL(cuModuleEnumerateFunctions, (CUfunction *to, unsigned n, CUmodule h), 1, {
+	NEED(Module, m, h, MODULE)
+	if (n > kernels(m)) return INVALID_VALUE;
+	for (unsigned i = 0; i < n; i++) to[i] = (CUfunction)(Object *)function(m, &m->kernels[i]);
+})
+CALL(cuFuncLoad, (CUfunction h), 1, {
+	NEED(Function, f, h, FUNCTION)
+	if (capturing) return spoil();
+	f->module->loaded.insert(f->kernel);
+})
 CALL(cuModuleUnload, (CUmodule h), 1, { NEED(Module, m, h, MODULE) m->live = false; })
 CALL(cuModuleGetFunction, (CUfunction *to, CUmodule h, const char *name), 1, {
 	NEED(Module, m, h, MODULE)
 	r = NOT_FOUND;
 	for (const Export *e = m->kernels; e->name; e++)
 		if (!strcmp(e->name, name)) {
-			Function *f = make<Function>(FUNCTION);
-			f->module = m;
-			f->kernel = e;
-			*to = (CUfunction)(Object *)f;
+			*to = (CUfunction)(Object *)function(m, e);
 			r = 0;
 		}
 })
@@ -277,9 +300,22 @@ static int check(Function *f, const unsigned *g, const unsigned *b, unsigned sha
 	return (int)shared > f->shared ? INVALID_VALUE : 0;
 }
 
+// lazilyLoaded loads the code of a kernel at its first launch. It waits for all work of the context, as a real driver
+// may, and is not allowed in a capture.
+static int lazilyLoaded(Function *f) {
+	if (!eagerLoading() && !f->module->loaded.count(f->kernel)) {
+		if (capturing) return spoil();
+		drive(std::vector<Work>(current->work.begin(), current->work.end()));
+		if (current->lost) return current->lost;
+	}
+	f->module->loaded.insert(f->kernel);
+	return 0;
+}
+
 // launch enqueues a kernel on a stream, with a copy of its arguments.
 static int launch(Function *f, const unsigned *g, const unsigned *b, unsigned shared, Stream *s, void **params) {
 	int r = check(f, g, b, shared);
+	if (!r) r = lazilyLoaded(f);
 	if (r) return r;
 	auto args = std::make_shared<std::vector<std::vector<char>>>();
 	for (int i = 0; f->kernel->sizes[i]; i++) {

@@ -64,6 +64,7 @@ struct Module : Object {
 	void *library;
 	const Export *kernels;
 	Launcher launch;
+	std::set<const Export *> loaded; // kernels whose code is loaded
 };
 
 struct Function : Object {

@@ -345,6 +345,24 @@ std::string missing(const Work &w) {
 	return s.empty() ? "others, which wait themselves" : s;
 }
 
+// connect connects ranks and their peers at their first message: the host waits until the peers have called their parts,
+// which is not possible in a capture. Ranks of other processes connect when they join.
+static void connect(const std::vector<std::pair<Stream *, Part>> &calls) {
+	std::vector<Part> first;
+	for (auto &c : calls) {
+		const Part &p = c.second;
+		if (!pairwise(p) || p.peer == p.comm->rank || !p.comm->world->far.empty()) continue;
+		if (!p.comm->world->called.insert({p.comm->rank, p.peer}).second) continue;
+		if (capturing) die("%s: rank %d exchanges its first message with rank %d in a capture", text(p).c_str(), p.comm->rank, p.peer);
+		first.push_back(p);
+	}
+	for (const Part &p : first)
+		await([&]() -> std::string {
+			if (p.comm->error || p.comm->world->called.count({p.peer, p.comm->rank})) return "";
+			return "rank " + std::to_string(p.comm->rank) + " connects to rank " + std::to_string(p.peer) + ", which has not called its part";
+		});
+}
+
 // enqueue puts parts on their streams: the parts of a group on one stream are one piece of work.
 static void enqueue(const std::vector<std::pair<Stream *, Part>> &calls) {
 	std::vector<Stream *> streams;
@@ -357,6 +375,7 @@ static void enqueue(const std::vector<std::pair<Stream *, Part>> &calls) {
 			if (c.first == s) parts.push_back(c.second), name += " " + text(c.second);
 		put(s, name, nullptr, parts);
 	}
+	connect(calls);
 }
 
 // call enqueues a call, or keeps it until the group ends.

@@ -19,6 +19,7 @@ struct World {
 	std::vector<ncclComm *> comm; // of this process
 	std::map<long, Meeting> meetings;
 	std::map<std::pair<int, int>, std::pair<Line, Line>> lines; // by sender and receiver: sends and receives
+	std::set<std::pair<int, int>> called; // ranks of this process and the peers with which they have exchanged a message
 	std::string far; // the directory of a world whose ranks are in several processes, otherwise ""
 	long parts = 0;  // how often it was split
 };
