@@ -53,7 +53,7 @@ func (d *communication) connect(m *machine) error {
 			sent.Pointer+cuda.Pointer(i*flagSize)); err != nil {
 			return err
 		}
-		d.exerciseMessages(&lines[i])
+		lines[i].exchangeMessages(d)
 	}
 	if err := errors.Join(s.Download(room, received), d.awaitErr("the first communication of the ranks",
 		s.Synchronize)); err != nil {
@@ -75,9 +75,9 @@ func (d *communication) connect(m *machine) error {
 	return nil
 }
 
-// exerciseMessages exchanges a number between all members of a line whose members send to each other. NCCL connects
+// exchangeMessages exchanges a number between all members of a line whose members send to each other. NCCL connects
 // two ranks at their first message even if it connects collectives earlier (NCCL_RUNTIME_CONNECT).
-func (d *communication) exerciseMessages(l *ncclLine) {
+func (l *ncclLine) exchangeMessages(d *communication) {
 	if !l.messages {
 		return
 	}
