@@ -129,7 +129,7 @@ func (e *emitter) node(n *ir.Node) {
 		e.results(n)
 	}
 	if g := e.fused.normGrad[n]; g != nil {
-		emitNormGrads(e, n, g)
+		emitNormGrads(e, g)
 	} else {
 		emit(e, n)
 	}

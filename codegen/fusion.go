@@ -14,13 +14,13 @@ type fusion struct {
 	f     *ir.Func
 	nodes []*ir.Node // as they are written: without the ops that matmuls compute
 
-	cOperand    map[*ir.Node]*ir.Value  // the beta (C) operand of a matmul
-	addition    map[*ir.Node]*ir.Node   // the op that adds the C operand
-	inPlaceOf   map[*ir.Value]*ir.Value // the matmul's result in whose place a sum is, if it stays there
-	epilogue    map[*ir.Node]*ir.Node   // the op, or group of one op, that is the epilogue of a matmul
-	keepsResult map[*ir.Node]bool       // whether other ops need the result of a matmul with an epilogue
-	rowSum      map[*ir.Node]*ir.Node   // the sum of its right operand's rows that a matmul also computes
-	normGrad    map[*ir.Node]*normGrad  // the other gradients of a norm that the gradient of its input also computes
+	cOperand    map[*ir.Node]*ir.Value        // the beta (C) operand of a matmul
+	addition    map[*ir.Node]*ir.Node         // the op that adds the C operand
+	inPlaceOf   map[*ir.Value]*ir.Value       // the matmul's result in whose place a sum is, if it stays there
+	epilogue    map[*ir.Node]*ir.Node         // the op, or group of one op, that is the epilogue of a matmul
+	keepsResult map[*ir.Node]bool             // whether other ops need the result of a matmul with an epilogue
+	rowSum      map[*ir.Node]*ir.Node         // the sum of its right operand's rows that a matmul also computes
+	normGrad    map[*ir.Node]*ir.NormGradient // gradients of norms, by the op that computes all of one
 }
 
 // fuse makes an addend (a bias, a residual, another matmul's result) the beta (C) operand of a matmul. The addition is
@@ -36,7 +36,7 @@ func fuse(f *ir.Func, on Target, mesh ir.Mesh) *fusion {
 	u := &fusion{Target: on, sizes: sizes{mesh}, f: f, cOperand: map[*ir.Node]*ir.Value{},
 		addition: map[*ir.Node]*ir.Node{}, inPlaceOf: map[*ir.Value]*ir.Value{}, epilogue: map[*ir.Node]*ir.Node{},
 		keepsResult: map[*ir.Node]bool{}, rowSum: map[*ir.Node]*ir.Node{},
-		normGrad: map[*ir.Node]*normGrad{}}
+		normGrad: map[*ir.Node]*ir.NormGradient{}}
 	nodes := slices.Clone(f.Nodes)
 	users := f.Users()
 	for i := 0; i < len(nodes); i++ {
@@ -66,7 +66,7 @@ func (u *fusion) also(n *ir.Node) (ops []*ir.Node) {
 		ops = append(ops, sum)
 	}
 	if g := u.normGrad[n]; g != nil {
-		ops = append(ops, g.sums()...)
+		ops = append(ops, g.Sums()...)
 	}
 	return ops
 }

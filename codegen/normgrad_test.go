@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/planc-dev/planc/cuda/kernels"
 	"github.com/planc-dev/planc/ir"
 )
 
@@ -47,30 +48,18 @@ func TestNormGradientsShareAKernel(t *testing.T) {
 	}
 }
 
-// Sums that are not those of the norm's own operands, or in another type, stay separate.
-func TestNormGradientsThatStaySeparate(t *testing.T) {
-	sum := func(op ir.Op, elem ir.Elem, args ...*ir.Value) *ir.Node {
-		out := &ir.Value{Type: ir.Type{Elem: elem, Dims: args[0].Type.Dims[1:]}, Place: ir.Place{Region: ir.PlaceGrad}}
-		return &ir.Node{Op: op, Args: args, Outs: []*ir.Value{out}}
+// The kernels support the rows for which package ir says that a GPU computes all gradients of a norm with one kernel.
+func TestNormGradientsHaveKernels(t *testing.T) {
+	for cols := ir.NormPack; cols <= ir.NormRow; cols += ir.NormPack {
+		packs, parts := kernels.NormGrads(1000, cols)
+		if packs < 1 || packs > 4 || parts < 1 {
+			t.Fatalf("%d columns: %d packs, %d parts", cols, packs, parts)
+		}
 	}
-	rows := ir.Type{Elem: ir.BF16, Dims: []ir.Extent{{Dim: ir.Seq, Size: 4}, {Dim: ir.Hidden, Size: 8}}}
-	dy, x, other := &ir.Value{Type: rows}, &ir.Value{Type: rows}, &ir.Value{Type: rows}
-	gain := &ir.Value{Type: ir.Type{Elem: ir.BF16, Dims: rows.Dims[1:]}}
-	g := &normGrad{dx: &ir.Node{Op: ir.OpLayerNormDX, Args: []*ir.Value{dy, x, gain}}}
-	for name, c := range map[string]struct {
-		node       *ir.Node
-		gain, bias bool
-	}{
-		"gain":                {sum(ir.OpLayerNormDGain, ir.F32, dy, x), true, false},
-		"bias":                {sum(ir.OpReduceSum, ir.F32, dy), false, true},
-		"another norm's gain": {sum(ir.OpRMSNormDGain, ir.F32, dy, x), false, false},
-		"gain of another x":   {sum(ir.OpLayerNormDGain, ir.F32, dy, other), false, false},
-		"bias of another dy":  {sum(ir.OpReduceSum, ir.F32, other), false, false},
-		"gain in bf16":        {sum(ir.OpLayerNormDGain, ir.BF16, dy, x), false, false},
-		"bias in bf16":        {sum(ir.OpReduceSum, ir.BF16, dy), false, false},
-	} {
-		if gain, bias := g.isGain(c.node), g.isBias(c.node); gain != c.gain || bias != c.bias {
-			t.Errorf("%s: gain %v, bias %v", name, gain, bias)
+	for _, cols := range []int{ir.NormPack - 1, ir.NormRow + 1, ir.NormRow + ir.NormPack} {
+		packs, _ := kernels.NormGrads(1000, cols)
+		if packs != 0 {
+			t.Errorf("%d columns: %d packs, want no kernel", cols, packs)
 		}
 	}
 }

@@ -7,7 +7,9 @@ type Op struct {
 	Kind  Kind
 	Flops float64
 	Bytes float64 // memory traffic
-	Shape GEMM    // of a Matrix op
+	// bytes of the traffic that a GPU does not have, because it reads the operands for another op with the same kernel
+	Shared float64
+	Shape  GEMM // of a Matrix op
 	// numbers of both operands that passes before an FP8 matmul of planc's own round to FP8; 0: it is not in FP8
 	FP8    float64
 	Kernel float64 // number of launches; more than 1 for several kernels in a row
@@ -20,6 +22,7 @@ func (o *Op) Grown(slope *Op, more float64) Op {
 	g := *o
 	g.Flops += float64(more * slope.Flops)
 	g.Bytes += float64(more * slope.Bytes)
+	g.Shared += float64(more * slope.Shared)
 	g.FP8 += float64(more * slope.FP8)
 	g.Shape.M += float64(more * slope.Shape.M)
 	g.Shape.N += float64(more * slope.Shape.N)
@@ -49,10 +52,10 @@ func (d *Device) Time(o *Op) Seconds {
 
 // Within returns the duration of the op as a part of another kernel, without launches.
 func (d *Device) Within(o *Op) Seconds {
-	work := Bytes(o.Bytes).Over(d.bandwidth)
+	work := Bytes(o.Bytes - o.Shared).Over(d.bandwidth)
 	switch {
 	case d.cores > 0:
-		work = max(work, d.cpuTime(o))
+		work = max(Bytes(o.Bytes).Over(d.bandwidth), d.cpuTime(o))
 	case o.Kind == Matrix && o.Shape.M > 0:
 		work = max(work, d.matrixTime(o))
 	case o.Kind >= Attention && o.Shape.K > 0 && d.processors > 0:
@@ -87,6 +90,23 @@ func OpOf(n *ir.Node, m ir.Mesh) Op {
 	}
 	o.addFP8(n, m)
 	return o
+}
+
+// OpsOf returns a function that is OpOf for the nodes of f, some of which a GPU computes with the kernels of others.
+func OpsOf(f *ir.Func, m ir.Mesh) func(*ir.Node) Op {
+	shared := map[*ir.Node]float64{}
+	for _, g := range f.NormGradients(m) {
+		for _, sum := range g.Sums() {
+			for _, v := range sum.Args {
+				shared[sum] += float64(v.Type.LocalBytes(m))
+			}
+		}
+	}
+	return func(n *ir.Node) Op {
+		o := OpOf(n, m)
+		o.Shared = shared[n]
+		return o
+	}
 }
 
 // shapeOf returns the GEMM of a contraction: m from the dims that the result shares with only the first operand, n from

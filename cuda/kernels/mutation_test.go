@@ -84,7 +84,7 @@ var mutations = []mutation{
 	{"attention_mma.cuh", "> queryAt(s, i0 + rows - 1) - s.window", "> queryAt(s, i0) - s.window",
 		"TestAttentionOnTensorCores"},
 	{"attention_mma.cuh", "if (E == capped) dp *=", "if (false) dp *=", "TestAttentionGradOnTensorCores"},
-	{"attention_mma.cuh", "if (E == capped) return", "if (false) return", "TestAttentionOnTensorCores"},
+	{"attention_mma.cuh", "return softcap(", "return softcapGrad(", "TestAttentionOnTensorCores"},
 	{"attention_mma_grad.cu", "copyWait<1>();", "copyWait<2>();", "TestAttentionGradOnTensorCores"},
 	{"attention_mma_grad.cu", "		__syncthreads(); // this step's tiles have been read\n", "",
 		"TestAttentionGradOnTensorCores"},

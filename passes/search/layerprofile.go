@@ -204,7 +204,7 @@ func profileFunction(f *ir.Func, m ir.Mesh) funcProfile {
 		return p
 	}
 	p.ops = make([]linearOp, 0, len(f.Nodes))
-	remade := recomputedOps(f)
+	remade, opOf := recomputedOps(f), costmodel.OpsOf(f, m)
 	for i, n := range f.Nodes {
 		if c, ok := n.Collective(m); ok {
 			p.comms = append(p.comms, linearComm{collective: c, opSpan: overlapSpan(f, m, i, len(p.ops)),
@@ -215,7 +215,7 @@ func profileFunction(f *ir.Func, m ir.Mesh) funcProfile {
 		if n.Op.View() {
 			continue
 		}
-		p.add(costmodel.OpOf(n, m), n.Attr.Round, len(n.Outs) > 0 && n.Outs[0].Type.Has(ir.SlotDim))
+		p.add(opOf(n), n.Attr.Round, len(n.Outs) > 0 && n.Outs[0].Type.Has(ir.SlotDim))
 		p.ops[len(p.ops)-1].recomputed = remade[n]
 	}
 	return p
@@ -227,6 +227,7 @@ func (p *funcProfile) setSlopes(f *ir.Func, m ir.Mesh) {
 		return
 	}
 	hard, round, ops, comms := 0.0, 0.0, p.ops, p.comms
+	opOf := costmodel.OpsOf(f, m)
 	for _, n := range f.Nodes {
 		if c, ok := n.Collective(m); ok {
 			comms[0].slope = float64(c.Bytes - comms[0].collective.Bytes)
@@ -236,7 +237,7 @@ func (p *funcProfile) setSlopes(f *ir.Func, m ir.Mesh) {
 		if n.Op.View() {
 			continue
 		}
-		o := costmodel.OpOf(n, m)
+		o := opOf(n)
 		ops[0].slope = ops[0].at.Slope(&o)
 		if o.Kind != costmodel.Vector {
 			hard += o.Flops
