@@ -13,9 +13,9 @@ const (
 	stepsKey  = "gradient_accumulation_steps"
 )
 
-// batch takes the three sizes of a batch. Two of them and the number of data-parallel ranks give the third.
+// readBatch reads the three batch size keys. Two of them and the number of data-parallel ranks give the third.
 // Source: DeepSpeed 0.19.8, runtime/config.py: _set_batch_related_parameters, _batch_assertion.
-func (r *reader) batch() {
+func (r *reader) readBatch() {
 	global, hasGlobal := r.Positive(globalKey)
 	micro, hasMicro := r.Positive(microKey)
 	steps, hasSteps := r.Positive(stepsKey)
@@ -37,7 +37,7 @@ func (r *reader) batch() {
 	if hasGlobal {
 		r.TakeInt(globalKey, "train.global_batch", global)
 	}
-	dp, all := r.ranks(), 0
+	dp, all := r.dpRanks(), 0
 	if hasMicro && hasSteps {
 		batch, ok := r.GlobalBatch(microKey, micro, stepsKey, steps, max(dp, 1))
 		if !ok {
@@ -48,7 +48,7 @@ func (r *reader) batch() {
 	switch {
 	case dp == 0:
 	case hasGlobal && hasMicro && hasSteps && global != all:
-		r.Wrong(globalKey, Conflict, strconv.Itoa(all), "%s is %d, but %s %d · %s %d · %d data-parallel ranks are %d",
+		r.Wrong(globalKey, Conflict, strconv.Itoa(all), "%s is %d, but %s %d × %s %d × %d data-parallel ranks = %d",
 			globalKey, global, microKey, micro, stepsKey, steps, dp, all)
 	case hasGlobal && !hasMicro && !r.IsAuto(microKey) && global%keytable.Product(max(steps, 1), dp) != 0:
 		r.Wrong(globalKey, Conflict, "", "%s is %d; it must be a multiple of %s %d · %d data-parallel ranks", globalKey,
@@ -62,13 +62,13 @@ func (r *reader) batch() {
 		r.im.SetField(f)
 	}
 	if !r.im.Has("train.global_batch") {
-		r.Absent("train.global_batch", "the number of devices decides: "+microKey+" · "+stepsKey+" · "+
+		r.Absent("train.global_batch", "depends on the number of devices: "+microKey+" · "+stepsKey+" · "+
 			"data-parallel ranks")
 	}
 }
 
-// ranks returns the number of data-parallel ranks, 0 if it is not known.
-func (r *reader) ranks() int {
+// dpRanks returns the number of data-parallel ranks, 0 if it is not known.
+func (r *reader) dpRanks() int {
 	dp := r.devices
 	for _, path := range []string{"plan.tp", "plan.cp", "plan.pp"} {
 		f, ok := r.im.Field(path)

@@ -239,9 +239,9 @@ func TestWrongFiles(t *testing.T) {
 			"ds.json:1:45: tensor_parallel has no key autotp_sizee, and DeepSpeed refuses the file; did you mean " +
 				"autotp_size? [UnknownKey]"},
 		{`{"train_batch_size": 100, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 8}`,
-			"ds.json:1:22: train_batch_size is 100, but train_micro_batch_size_per_gpu 4 · " +
+			"ds.json:1:22: train_batch_size is 100, but train_micro_batch_size_per_gpu 4 × " +
 				"gradient_accumulation_steps 8 " +
-				"· 8 data-parallel ranks are 256; did you mean 256? [Conflict]"},
+				"× 8 data-parallel ranks = 256; did you mean 256? [Conflict]"},
 		{`{"train_batch_size": 100, "train_micro_batch_size_per_gpu": 4}`,
 			"ds.json:1:22: train_batch_size is 100; it must be a multiple of train_micro_batch_size_per_gpu 4 · 8 " +
 				"data-parallel ranks [Conflict]"},

@@ -45,7 +45,7 @@ func ReadTree(im *interop.Import, doc *tree.Doc, auto map[string]Auto, devices i
 	r.parallel()
 	r.zero()
 	r.precision()
-	r.batch()
+	r.readBatch()
 	r.recompute(auto[checkpointing])
 	r.optimizer()
 	r.scheduler()

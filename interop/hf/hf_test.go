@@ -203,7 +203,7 @@ func TestEveryKeyIsAccountedFor(t *testing.T) {
 		"model_name_or_path: decided by the planner: give its config.json as a second file, or --model",
 		"optim: not supported by planc: adafactor keeps other state than Adam: the optimizer's memory and time",
 		"fsdp_config.version: ignored by that tool: fsdp is not set",
-		"train.global_batch: decided by the planner: the number of devices decides: per_device_train_batch_size · " +
+		"train.global_batch: decided by the planner: depends on the number of devices: per_device_train_batch_size · " +
 			"gradient_accumulation_steps · data-parallel ranks",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -82,7 +82,7 @@ func (r *reader) batch() {
 	}
 	dp := r.ranks()
 	if dp == 0 {
-		r.Absent("train.global_batch", "the number of devices decides: "+microKey+" · "+stepsKey+
+		r.Absent("train.global_batch", "depends on the number of devices: "+microKey+" · "+stepsKey+
 			" · data-parallel ranks")
 		return
 	}
