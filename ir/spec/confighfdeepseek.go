@@ -11,7 +11,7 @@ import (
 type hfDeepseek struct {
 	hfDecoder
 	Activation    string  `yaml:"hidden_act" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"activation of the gate projection"`
-	Parameters    hfRope  `yaml:"rope_parameters" doc:"rotary positions, in the spelling of transformers 5"`
+	Parameters    hfRope  `yaml:"rope_parameters" doc:"RoPE parameters (key name since transformers 5)"`
 	AttentionBias bool    `yaml:"attention_bias" now:"false" doc:"false"`
 	QLatent       int     `yaml:"q_lora_rank" min:"1" max:"65536" null:"none" doc:"width of the latent vector of queries; null: queries are projected from the residual stream"`
 	KVLatent      int     `yaml:"kv_lora_rank" min:"1" max:"65536" doc:"width of the latent vector of keys and values"`
@@ -53,10 +53,10 @@ type hfDeepseekV3 struct {
 }
 
 var (
-	absentDeepseekV2 = hfDeepseekV2{hfDeepseek: deepseek(hfDecoder{ModelType: DeepseekV2, Vocab: 102400,
+	deepseekV2Defaults = hfDeepseekV2{hfDeepseek: deepseek(hfDecoder{ModelType: DeepseekV2, Vocab: 102400,
 		Hidden: 4096, FFN: 11008, Layers: 32, Heads: 32, Positions: 2048}),
 		Scores: "softmax", Method: "greedy"}
-	absentDeepseekV3 = func() hfDeepseekV3 {
+	deepseekV3Defaults = func() hfDeepseekV3 {
 		d := deepseek(hfDecoder{ModelType: DeepseekV3, Vocab: 129280, Hidden: 7168, FFN: 18432, Layers: 61,
 			Heads: 128, Positions: 4096})
 		d.KVHeads = 128
@@ -99,7 +99,7 @@ func (s *source) deepseek(family string, hf *hfDeepseek) *Config {
 		s.diags.Addf(s.Pos("first_k_dense_replace"), BadModel,
 			"first_k_dense_replace is %d of %d blocks; at least one block must have experts", hf.Dense, hf.Layers)
 	}
-	s.turned(c, &hf.hfDecoder, hf.Parameters)
+	s.withRope(c, &hf.hfDecoder, hf.Parameters)
 	c.rotary = float64(hf.RotaryDim) / float64(c.HeadDim)
 	c.QueryScale = mlaScale(c, s, hf)
 	return c

@@ -21,7 +21,7 @@ type hfBERT struct {
 	Tied       bool    `yaml:"tie_word_embeddings" doc:"the output layer shares the weights of the embedding"`
 }
 
-var absentBERT = hfBERT{ModelType: BERT, Vocab: 30522, Hidden: 768, Layers: 12, Heads: 12, FFN: 3072,
+var bertDefaults = hfBERT{ModelType: BERT, Vocab: 30522, Hidden: 768, Layers: 12, Heads: 12, FFN: 3072,
 	Activation: "gelu", Dropout: 0.1,
 	Attn: 0.1, Positions: 512, Types: 2, InitStd: 0.02, NormEps: 1e-12, Position: "absolute", Tied: true}
 
@@ -56,9 +56,9 @@ type hfViT struct {
 	Problem    string            `yaml:"problem_type" enum:"regression,single_label_classification,multi_label_classification" now:"single_label_classification" doc:"which loss is trained"`
 }
 
-var absentViT = hfViT{ModelType: ViT, Hidden: 768, Layers: 12, Heads: 12, FFN: 3072, Activation: "gelu", InitStd: 0.02,
-	NormEps: 1e-12,
-	Image:   224, Patch: 16, Channels: 3, QKVBias: true}
+var vitDefaults = hfViT{ModelType: ViT, Hidden: 768, Layers: 12, Heads: 12, FFN: 3072, Activation: "gelu",
+	InitStd: 0.02, NormEps: 1e-12,
+	Image: 224, Patch: 16, Channels: 3, QKVBias: true}
 
 var vitSizes = keys{vocab: "num_labels", hidden: "hidden_size", layers: "num_hidden_layers",
 	heads: "num_attention_heads", ffn: "intermediate_size"}

@@ -22,7 +22,7 @@ type hfGemma struct {
 // hfGemma2 is config.json of model_type gemma2.
 type hfGemma2 struct {
 	hfGemma
-	Parameters hfRope `yaml:"rope_parameters" doc:"rotary positions, in the spelling of transformers 5"`
+	Parameters hfRope `yaml:"rope_parameters" doc:"RoPE parameters (key name since transformers 5)"`
 }
 
 // hfGemma3 is config.json of model_type gemma3_text.
@@ -30,7 +30,7 @@ type hfGemma3 struct {
 	hfGemma
 	LocalTheta float64 `yaml:"rope_local_base_freq" over:"0" doc:"base of the rotary frequencies in local layers; 10000 if absent"`
 	Pattern    int     `yaml:"sliding_window_pattern" min:"1" max:"1024" doc:"one layer in this many is full, unless layer_types is given"`
-	Parameters hfRopes `yaml:"rope_parameters" doc:"rotary positions, in the spelling of transformers 5"`
+	Parameters hfRopes `yaml:"rope_parameters" doc:"RoPE parameters (key name since transformers 5)"`
 }
 
 // hfRopes is rope_parameters of a model whose local layers have their own.
@@ -39,20 +39,20 @@ type hfRopes struct {
 	Local hfRope `yaml:"sliding_attention" doc:"local layers"`
 }
 
-func absentGemma(family string, vocab, positions int) hfGemma {
+func newGemmaDefaults(family string, vocab, positions int) hfGemma {
 	return hfGemma{hfDecoder: hfDecoder{ModelType: family, Vocab: vocab, Hidden: 2304, FFN: 9216, Layers: 26, Heads: 8,
 		KVHeads: 4, HeadDim: 256,
 		Positions: positions, InitStd: 0.02, NormEps: 1e-6, Tied: true}, hfWindows: hfWindows{Window: 4096},
 		Activation: "gelu_pytorch_tanh", QueryScalar: 256}
 }
 
-var absentGemma2 = func() hfGemma2 {
-	hf := hfGemma2{hfGemma: absentGemma(Gemma2, 256000, 8192)}
+var gemma2Defaults = func() hfGemma2 {
+	hf := hfGemma2{hfGemma: newGemmaDefaults(Gemma2, 256000, 8192)}
 	hf.LogitCap, hf.ScoreCap = 30, 50
 	return hf
 }()
 
-var absentGemma3 = hfGemma3{hfGemma: absentGemma(Gemma3, 262208, 131072), Pattern: 6}
+var gemma3Defaults = hfGemma3{hfGemma: newGemmaDefaults(Gemma3, 262208, 131072), Pattern: 6}
 
 // gemma reads the keys that both families share. full reports which layers are full if layer_types is absent.
 func (s *source) gemma(family string, hf *hfGemma, full func(layer int) bool) *Config {
@@ -66,7 +66,7 @@ func (s *source) gemma(family string, hf *hfGemma, full func(layer int) bool) *C
 
 func gemma2Config(s *source, hf *hfGemma2) *Config {
 	c := s.gemma(Gemma2, &hf.hfGemma, func(layer int) bool { return layer%2 == 1 })
-	return s.turned(c, &hf.hfDecoder, hf.Parameters)
+	return s.withRope(c, &hf.hfDecoder, hf.Parameters)
 }
 
 func gemma3Config(s *source, hf *hfGemma3) *Config {
@@ -82,7 +82,7 @@ func gemma3Config(s *source, hf *hfGemma3) *Config {
 			"rope_scaling.type is %s, but transformers reads only rope_scaling.rope_type for gemma3_text: rename "+
 				"the key", hf.Scaling.OldKind)
 	}
-	s.rope(c, ropeKeys{theta: "rope_theta", base: hf.Theta, absentBase: 1e6, scaling: hf.Scaling,
+	s.rope(c, ropeKeys{theta: "rope_theta", base: hf.Theta, defaultBase: 1e6, scaling: hf.Scaling,
 		parameters: hf.Parameters.Full, inner: ".full_attention"})
 	local := Config{Family: Gemma3}
 	s.rope(&local, ropeKeys{theta: "rope_local_base_freq", base: hf.LocalTheta, parameters: hf.Parameters.Local,

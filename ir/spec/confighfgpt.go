@@ -22,7 +22,7 @@ type hfGPT2 struct {
 	Cross      bool    `yaml:"add_cross_attention" now:"false" doc:"false"`
 }
 
-var absentGPT2 = hfGPT2{ModelType: GPT2, Vocab: 50257, Positions: 1024, Hidden: 768, Layers: 12, Heads: 12,
+var gpt2Defaults = hfGPT2{ModelType: GPT2, Vocab: 50257, Positions: 1024, Hidden: 768, Layers: 12, Heads: 12,
 	Activation: "gelu_new",
 	Resid:      0.1, Embd: 0.1, Attn: 0.1, NormEps: 1e-5, InitStd: 0.02, Tied: true, Scale: true}
 
@@ -63,7 +63,7 @@ type hfOPT struct {
 	Affine      bool    `yaml:"layer_norm_elementwise_affine" now:"true" doc:"true"`
 }
 
-var absentOPT = hfOPT{ModelType: OPT, Vocab: 50272, Hidden: 768, Layers: 12, Heads: 12, FFN: 3072, Positions: 2048,
+var optDefaults = hfOPT{ModelType: OPT, Vocab: 50272, Hidden: 768, Layers: 12, Heads: 12, FFN: 3072, Positions: 2048,
 	NormBefore: true,
 	Activation: "relu", Dropout: 0.1, InitStd: 0.02, Tied: true, Bias: true, Affine: true}
 
@@ -103,7 +103,7 @@ type hfBloom struct {
 	Seq       int     `yaml:"seq_length" min:"1" max:"134217728" doc:"sequence length that the model was trained for"`
 }
 
-var absentBloom = hfBloom{ModelType: Bloom, Vocab: 250880, Hidden: 64, Layers: 2, Heads: 8, NormEps: 1e-5,
+var bloomDefaults = hfBloom{ModelType: Bloom, Vocab: 250880, Hidden: 64, Layers: 2, Heads: 8, NormEps: 1e-5,
 	InitStd: 0.02, Tied: true}
 
 var bloomSizes = keys{vocab: "vocab_size", hidden: "hidden_size|n_embed", layers: "n_layer|num_hidden_layers",
@@ -134,28 +134,28 @@ func (s *source) either(key string, n int, other string, m int) int {
 
 // hfNeoX is config.json of model_type gpt_neox.
 type hfNeoX struct {
-	ModelType  string  `yaml:"model_type" doc:"the family"`
-	Vocab      int     `yaml:"vocab_size" min:"1" max:"134217728" doc:"number of tokens, or of rows that the token table has"`
-	Hidden     int     `yaml:"hidden_size" min:"1" max:"1048576" doc:"width of the residual stream"`
-	Layers     int     `yaml:"num_hidden_layers" min:"1" max:"1024" doc:"number of blocks"`
-	Heads      int     `yaml:"num_attention_heads" min:"1" max:"65536" doc:"number of heads"`
-	FFN        int     `yaml:"intermediate_size" min:"1" max:"4194304" doc:"width of the MLP's hidden layer"`
-	Activation string  `yaml:"hidden_act" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"activation of the MLP"`
-	Attn       float64 `yaml:"attention_dropout" min:"0" under:"1" doc:"dropout of attention weights"`
-	Dropout    float64 `yaml:"hidden_dropout" min:"0" under:"1" doc:"dropout of the embeddings and of each block's output before the residual sum"`
-	Positions  int     `yaml:"max_position_embeddings" min:"1" max:"134217728" doc:"sequence length that the model was trained for"`
-	InitStd    float64 `yaml:"initializer_range" min:"0" doc:"standard deviation of initial weights"`
-	NormEps    float64 `yaml:"layer_norm_eps" over:"0" doc:"added to a norm's variance"`
-	Tied       bool    `yaml:"tie_word_embeddings" doc:"the output layer shares the weights of the embedding"`
-	Parallel   bool    `yaml:"use_parallel_residual" doc:"attention and MLP read the same residual, and both results are added to it"`
-	Bias       bool    `yaml:"attention_bias" doc:"attention projections have biases"`
-	Part       float64 `yaml:"rotary_pct" over:"0" max:"1" doc:"rotated fraction of a head; 0.25 if absent"`
-	Theta      float64 `yaml:"rotary_emb_base" over:"0" doc:"base of the rotary frequencies; 10000 if absent"`
-	Scaling    hfRope  `yaml:"rope_scaling" doc:"scaling of rotary positions, in the spelling of transformers 4"`
-	Parameters hfRope  `yaml:"rope_parameters" doc:"rotary positions, in the spelling of transformers 5"`
+	ModelType      string  `yaml:"model_type" doc:"the family"`
+	Vocab          int     `yaml:"vocab_size" min:"1" max:"134217728" doc:"number of tokens, or of rows that the token table has"`
+	Hidden         int     `yaml:"hidden_size" min:"1" max:"1048576" doc:"width of the residual stream"`
+	Layers         int     `yaml:"num_hidden_layers" min:"1" max:"1024" doc:"number of blocks"`
+	Heads          int     `yaml:"num_attention_heads" min:"1" max:"65536" doc:"number of heads"`
+	FFN            int     `yaml:"intermediate_size" min:"1" max:"4194304" doc:"width of the MLP's hidden layer"`
+	Activation     string  `yaml:"hidden_act" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"activation of the MLP"`
+	Attn           float64 `yaml:"attention_dropout" min:"0" under:"1" doc:"dropout of attention weights"`
+	Dropout        float64 `yaml:"hidden_dropout" min:"0" under:"1" doc:"dropout of the embeddings and of each block's output before the residual sum"`
+	Positions      int     `yaml:"max_position_embeddings" min:"1" max:"134217728" doc:"sequence length that the model was trained for"`
+	InitStd        float64 `yaml:"initializer_range" min:"0" doc:"standard deviation of initial weights"`
+	NormEps        float64 `yaml:"layer_norm_eps" over:"0" doc:"added to a norm's variance"`
+	Tied           bool    `yaml:"tie_word_embeddings" doc:"the output layer shares the weights of the embedding"`
+	Parallel       bool    `yaml:"use_parallel_residual" doc:"attention and MLP read the same residual, and both results are added to it"`
+	Bias           bool    `yaml:"attention_bias" doc:"attention projections have biases"`
+	RotaryFraction float64 `yaml:"rotary_pct" over:"0" max:"1" doc:"rotated fraction of a head; 0.25 if absent"`
+	Theta          float64 `yaml:"rotary_emb_base" over:"0" doc:"base of the rotary frequencies; 10000 if absent"`
+	Scaling        hfRope  `yaml:"rope_scaling" doc:"scaling of rotary positions, in the spelling of transformers 4"`
+	Parameters     hfRope  `yaml:"rope_parameters" doc:"RoPE parameters (key name since transformers 5)"`
 }
 
-var absentNeoX = hfNeoX{ModelType: GPTNeoX, Vocab: 50432, Hidden: 6144, Layers: 44, Heads: 64, FFN: 24576,
+var neoxDefaults = hfNeoX{ModelType: GPTNeoX, Vocab: 50432, Hidden: 6144, Layers: 44, Heads: 64, FFN: 24576,
 	Activation: "gelu",
 	Positions:  2048, InitStd: 0.02, NormEps: 1e-5, Parallel: true, Bias: true}
 
@@ -172,7 +172,7 @@ func neoxConfig(s *source, hf *hfNeoX) *Config {
 		DropEmbd: hf.Dropout, DropResid: hf.Dropout, DropAttn: hf.Attn, AttentionBias: hf.Bias, QKVBias: hf.Bias,
 		MLPBias:          true,
 		ParallelResidual: hf.Parallel, EmbedScale: 1}
-	s.rope(c, ropeKeys{theta: "rotary_emb_base", base: hf.Theta, part: hf.Part, absentPart: 0.25, parts: true,
-		scaling: hf.Scaling, parameters: hf.Parameters})
+	s.rope(c, ropeKeys{theta: "rotary_emb_base", base: hf.Theta, fraction: hf.RotaryFraction,
+		defaultFraction: 0.25, canRotatePart: true, scaling: hf.Scaling, parameters: hf.Parameters})
 	return c
 }

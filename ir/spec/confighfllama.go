@@ -6,10 +6,10 @@ type hfLlama struct {
 	Activation    string `yaml:"hidden_act" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"activation of the gate projection"`
 	AttentionBias bool   `yaml:"attention_bias" doc:"attention projections have biases"`
 	MLPBias       bool   `yaml:"mlp_bias" doc:"MLP projections have biases"`
-	Parameters    hfRope `yaml:"rope_parameters" doc:"rotary positions, in the spelling of transformers 5"`
+	Parameters    hfRope `yaml:"rope_parameters" doc:"RoPE parameters (key name since transformers 5)"`
 }
 
-var absentLlama = hfLlama{hfDecoder: hfDecoder{ModelType: Llama, Vocab: 32000, Hidden: 4096, FFN: 11008,
+var llamaDefaults = hfLlama{hfDecoder: hfDecoder{ModelType: Llama, Vocab: 32000, Hidden: 4096, FFN: 11008,
 	Layers: 32, Heads: 32,
 	Positions: 2048, InitStd: 0.02, NormEps: 1e-6}, Activation: "silu"}
 
@@ -30,8 +30,8 @@ func (s *source) decoder(family string, hf *hfDecoder, activation string) *Confi
 		Tied:    hf.Tied, DropAttn: hf.Dropout, EmbedScale: 1}
 }
 
-// turned reads the rotary positions of a decoder whose layers are all alike.
-func (s *source) turned(c *Config, hf *hfDecoder, parameters hfRope) *Config {
+// withRope reads the RoPE parameters of a decoder whose layers are all alike.
+func (s *source) withRope(c *Config, hf *hfDecoder, parameters hfRope) *Config {
 	s.rope(c, ropeKeys{theta: "rope_theta", base: hf.Theta, scaling: hf.Scaling, parameters: parameters})
 	return c
 }
@@ -39,7 +39,7 @@ func (s *source) turned(c *Config, hf *hfDecoder, parameters hfRope) *Config {
 func llamaConfig(s *source, hf *hfLlama) *Config {
 	c := s.decoder(Llama, &hf.hfDecoder, hf.Activation)
 	c.AttentionBias, c.QKVBias, c.MLPBias = hf.AttentionBias, hf.AttentionBias, hf.MLPBias
-	return s.turned(c, &hf.hfDecoder, hf.Parameters)
+	return s.withRope(c, &hf.hfDecoder, hf.Parameters)
 }
 
 // hfMistral is config.json of model_type mistral.
@@ -47,17 +47,17 @@ type hfMistral struct {
 	hfDecoder
 	Activation string `yaml:"hidden_act" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"activation of the gate projection"`
 	Window     int    `yaml:"sliding_window" min:"1" max:"134217728" null:"none" doc:"number of keys that a query sees"`
-	Parameters hfRope `yaml:"rope_parameters" doc:"rotary positions, in the spelling of transformers 5"`
+	Parameters hfRope `yaml:"rope_parameters" doc:"RoPE parameters (key name since transformers 5)"`
 }
 
-var absentMistral = hfMistral{hfDecoder: hfDecoder{ModelType: Mistral, Vocab: 32000, Hidden: 4096, FFN: 14336,
+var mistralDefaults = hfMistral{hfDecoder: hfDecoder{ModelType: Mistral, Vocab: 32000, Hidden: 4096, FFN: 14336,
 	Layers: 32, Heads: 32, KVHeads: 8,
 	Positions: 4096 * 32, InitStd: 0.02, NormEps: 1e-6}, Activation: "silu", Window: 4096}
 
 func mistralConfig(s *source, hf *hfMistral) *Config {
 	c := s.decoder(Mistral, &hf.hfDecoder, hf.Activation)
 	c.Window = hf.Window
-	return s.turned(c, &hf.hfDecoder, hf.Parameters)
+	return s.withRope(c, &hf.hfDecoder, hf.Parameters)
 }
 
 // hfQwen are the keys that Qwen's families share. The families differ in which layers use_sliding_window gives a
@@ -67,7 +67,7 @@ type hfQwen struct {
 	hfWindows
 	Activation string `yaml:"hidden_act" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"activation of the gate projection"`
 	UseWindow  bool   `yaml:"use_sliding_window" doc:"sliding_window is used"`
-	Parameters hfRope `yaml:"rope_parameters" doc:"rotary positions, in the spelling of transformers 5"`
+	Parameters hfRope `yaml:"rope_parameters" doc:"RoPE parameters (key name since transformers 5)"`
 }
 
 // hfQwenDense are the keys that qwen2 and qwen3 share.
@@ -84,7 +84,7 @@ type hfQwen3 struct {
 	AttentionBias bool `yaml:"attention_bias" doc:"attention projections have biases"`
 }
 
-func absentQwen(family string, headDim int) hfQwen {
+func newQwenDefaults(family string, headDim int) hfQwen {
 	return hfQwen{hfDecoder: hfDecoder{ModelType: family, Vocab: 151936, Hidden: 4096, FFN: 22016, Layers: 32,
 		Heads: 32, KVHeads: 32, HeadDim: headDim,
 		Positions: 32768, InitStd: 0.02, NormEps: 1e-6}, hfWindows: hfWindows{Window: 4096}, Activation: "silu"}
@@ -94,8 +94,8 @@ func absentQwen(family string, headDim int) hfQwen {
 const windowLayers = 28
 
 var (
-	absentQwen2 = hfQwen2{hfQwenDense{absentQwen(Qwen2, 0), windowLayers}}
-	absentQwen3 = hfQwen3{hfQwenDense: hfQwenDense{absentQwen(Qwen3, 128), windowLayers}}
+	qwen2Defaults = hfQwen2{hfQwenDense{newQwenDefaults(Qwen2, 0), windowLayers}}
+	qwen3Defaults = hfQwen3{hfQwenDense: hfQwenDense{newQwenDefaults(Qwen3, 128), windowLayers}}
 )
 
 // qwen reads the keys that Qwen's families share. local reports which layers have a window if layer_types is absent.
@@ -106,7 +106,7 @@ func (s *source) qwen(family string, hf *hfQwen, local func(layer int) bool) *Co
 		w.Window, w.unused = 0, "use_sliding_window is false"
 	}
 	s.windows(c, w, func(layer int) bool { return hf.UseWindow && local(layer) })
-	return s.turned(c, &hf.hfDecoder, hf.Parameters)
+	return s.withRope(c, &hf.hfDecoder, hf.Parameters)
 }
 
 // qwenDense reads qwen2 and qwen3. In these families a null sliding_window means no window, and 0 means a window that
@@ -131,24 +131,24 @@ func qwen3Config(s *source, hf *hfQwen3) *Config {
 // hfPhi3 is config.json of model_type phi3.
 type hfPhi3 struct {
 	hfDecoder
-	Activation string  `yaml:"hidden_act" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"activation of the gate projection"`
-	Resid      float64 `yaml:"resid_pdrop" min:"0" under:"1" doc:"dropout of each block's output before the residual sum"`
-	Embd       float64 `yaml:"embd_pdrop" min:"0" under:"1" doc:"dropout of the embeddings; transformers reads the key but does not apply it"`
-	Original   int     `yaml:"original_max_position_embeddings" min:"1" max:"134217728" doc:"sequence length of the original training"`
-	Window     int     `yaml:"sliding_window" min:"1" max:"134217728" null:"none" doc:"number of keys that a query sees"`
-	Part       float64 `yaml:"partial_rotary_factor" over:"0" max:"1" doc:"rotated fraction of a head; 1 if absent"`
-	Bias       bool    `yaml:"attention_bias" now:"false" doc:"false"`
-	Parameters hfRope  `yaml:"rope_parameters" doc:"rotary positions, in the spelling of transformers 5"`
+	Activation     string  `yaml:"hidden_act" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"activation of the gate projection"`
+	Resid          float64 `yaml:"resid_pdrop" min:"0" under:"1" doc:"dropout of each block's output before the residual sum"`
+	Embd           float64 `yaml:"embd_pdrop" min:"0" under:"1" doc:"dropout of the embeddings; transformers reads the key but does not apply it"`
+	Original       int     `yaml:"original_max_position_embeddings" min:"1" max:"134217728" doc:"sequence length of the original training"`
+	Window         int     `yaml:"sliding_window" min:"1" max:"134217728" null:"none" doc:"number of keys that a query sees"`
+	RotaryFraction float64 `yaml:"partial_rotary_factor" over:"0" max:"1" doc:"rotated fraction of a head; 1 if absent"`
+	Bias           bool    `yaml:"attention_bias" now:"false" doc:"false"`
+	Parameters     hfRope  `yaml:"rope_parameters" doc:"RoPE parameters (key name since transformers 5)"`
 }
 
-var absentPhi3 = hfPhi3{hfDecoder: hfDecoder{ModelType: Phi3, Vocab: 32064, Hidden: 3072, FFN: 8192,
+var phi3Defaults = hfPhi3{hfDecoder: hfDecoder{ModelType: Phi3, Vocab: 32064, Hidden: 3072, FFN: 8192,
 	Layers: 32, Heads: 32,
 	Positions: 4096, InitStd: 0.02, NormEps: 1e-5}, Activation: "silu", Original: 4096}
 
 func phi3Config(s *source, hf *hfPhi3) *Config {
 	c := s.decoder(Phi3, &hf.hfDecoder, hf.Activation)
 	c.DropResid, c.Window = hf.Resid, hf.Window
-	s.rope(c, ropeKeys{theta: "rope_theta", base: hf.Theta, part: hf.Part, absentPart: 1, parts: true, long: true,
-		original: hf.Original, scaling: hf.Scaling, parameters: hf.Parameters})
+	s.rope(c, ropeKeys{theta: "rope_theta", base: hf.Theta, fraction: hf.RotaryFraction, defaultFraction: 1,
+		canRotatePart: true, long: true, original: hf.Original, scaling: hf.Scaling, parameters: hf.Parameters})
 	return c
 }

@@ -11,7 +11,7 @@ type hfMixtral struct {
 	hfDecoder
 	Activation string  `yaml:"hidden_act" enum:"silu,swish,gelu_new,gelu_pytorch_tanh,gelu_fast,gelu,relu" doc:"activation of the gate projection"`
 	Window     int     `yaml:"sliding_window" min:"1" max:"134217728" null:"none" doc:"number of keys that a query sees"`
-	Parameters hfRope  `yaml:"rope_parameters" doc:"rotary positions, in the spelling of transformers 5"`
+	Parameters hfRope  `yaml:"rope_parameters" doc:"RoPE parameters (key name since transformers 5)"`
 	Experts    int     `yaml:"num_local_experts" min:"1" max:"16384" doc:"number of experts per block"`
 	Choices    int     `yaml:"num_experts_per_tok" min:"1" max:"16384" doc:"experts per token"`
 	Jitter     float64 `yaml:"router_jitter_noise" now:"0" doc:"0"`
@@ -19,7 +19,7 @@ type hfMixtral struct {
 	Balance    float64 `yaml:"router_aux_loss_coef" min:"0" doc:"coefficient of the balance loss, if output_router_logits adds it"`
 }
 
-var absentMixtral = hfMixtral{hfDecoder: hfDecoder{ModelType: Mixtral, Vocab: 32000, Hidden: 4096, FFN: 14336,
+var mixtralDefaults = hfMixtral{hfDecoder: hfDecoder{ModelType: Mixtral, Vocab: 32000, Hidden: 4096, FFN: 14336,
 	Layers: 32, Heads: 32, KVHeads: 8,
 	Positions: 4096 * 32, InitStd: 0.02, NormEps: 1e-5}, Activation: "silu", Experts: 8, Choices: 2, Balance: 0.001}
 
@@ -28,7 +28,7 @@ func mixtralConfig(s *source, hf *hfMixtral) *Config {
 	c.Window = hf.Window
 	c.Experts, c.Choices, c.ExpertFFN, c.RouteShare, c.RouteScale = hf.Experts, hf.Choices, hf.FFN, true, 1
 	s.balanced(c, hf.Balanced, hf.Balance)
-	s.rope(c, ropeKeys{theta: "rope_theta", base: hf.Theta, absentBase: 1e6, scaling: hf.Scaling,
+	s.rope(c, ropeKeys{theta: "rope_theta", base: hf.Theta, defaultBase: 1e6, scaling: hf.Scaling,
 		parameters: hf.Parameters})
 	return c
 }
@@ -62,15 +62,15 @@ type hfQwen3MoE struct {
 }
 
 var (
-	absentQwen2MoE = hfQwen2MoE{hfQwen: qwenMoE(Qwen2MoE, 5632, 16, 16), SharedFFN: 5632, QKVBias: true,
+	qwen2MoEDefaults = hfQwen2MoE{hfQwen: qwenMoE(Qwen2MoE, 5632, 16, 16), SharedFFN: 5632, QKVBias: true,
 		LocalLayers: windowLayers,
 		hfExperts:   hfExperts{Experts: 60, Choices: 4, ExpertFFN: 1408, Step: 1, Balance: 0.001}}
-	absentQwen3MoE = hfQwen3MoE{hfQwen: qwenMoE(Qwen3MoE, 6144, 32, 4),
+	qwen3MoEDefaults = hfQwen3MoE{hfQwen: qwenMoE(Qwen3MoE, 6144, 32, 4),
 		hfExperts: hfExperts{Experts: 128, Choices: 8, ExpertFFN: 768, Step: 1, Balance: 0.001}}
 )
 
 func qwenMoE(family string, ffn, heads, kvHeads int) hfQwen {
-	q := absentQwen(family, 0)
+	q := newQwenDefaults(family, 0)
 	q.Hidden, q.FFN, q.Layers, q.Heads, q.KVHeads = 2048, ffn, 24, heads, kvHeads
 	return q
 }

@@ -8,37 +8,37 @@ import (
 
 // hfRope is rope_scaling or rope_parameters.
 type hfRope struct {
-	Theta     float64   `yaml:"rope_theta" over:"0" doc:"base of the rotary frequencies, in rope_parameters"`
-	Part      float64   `yaml:"partial_rotary_factor" over:"0" max:"1" doc:"phi3, gpt_neox: rotated fraction of a head, in rope_parameters"`
-	Kind      string    `yaml:"rope_type" enum:"default,linear,llama3,dynamic,yarn,longrope,su,proportional" now:"default,linear,llama3,dynamic,yarn,longrope,su" doc:"kind of scaling"`
-	OldKind   string    `yaml:"type" enum:"default,linear,llama3,dynamic,yarn,longrope,su,proportional" now:"default,linear,llama3,dynamic,yarn,longrope,su" doc:"old name of rope_type"`
-	Factor    float64   `yaml:"factor" min:"1" doc:"scaling factor"`
-	LowFreq   float64   `yaml:"low_freq_factor" over:"0" doc:"llama3"`
-	HighFreq  float64   `yaml:"high_freq_factor" over:"0" doc:"llama3"`
-	Original  int       `yaml:"original_max_position_embeddings" min:"1" max:"134217728" doc:"llama3, yarn, longrope: sequence length of the original training"`
-	BetaFast  float64   `yaml:"beta_fast" over:"0" doc:"yarn; 32 if absent"`
-	BetaSlow  float64   `yaml:"beta_slow" over:"0" doc:"yarn; 1 if absent"`
-	Attention float64   `yaml:"attention_factor" over:"0" doc:"yarn, longrope: factor of cos and sin; if absent, it follows from factor"`
-	MScale    float64   `yaml:"mscale" over:"0" doc:"yarn"`
-	MScaleAll float64   `yaml:"mscale_all_dim" over:"0" doc:"yarn"`
-	Truncate  *bool     `yaml:"truncate" doc:"yarn: the ramp starts and ends at whole pairs; true if absent"`
-	Short     []float64 `yaml:"short_factor" over:"0" doc:"longrope: factor of each pair, for sequences up to the original length"`
-	Long      []float64 `yaml:"long_factor" over:"0" doc:"longrope: factor of each pair, for longer sequences"`
+	Theta          float64   `yaml:"rope_theta" over:"0" doc:"base of the rotary frequencies, in rope_parameters"`
+	RotaryFraction float64   `yaml:"partial_rotary_factor" over:"0" max:"1" doc:"phi3, gpt_neox: rotated fraction of a head, in rope_parameters"`
+	Kind           string    `yaml:"rope_type" enum:"default,linear,llama3,dynamic,yarn,longrope,su,proportional" now:"default,linear,llama3,dynamic,yarn,longrope,su" doc:"kind of scaling"`
+	OldKind        string    `yaml:"type" enum:"default,linear,llama3,dynamic,yarn,longrope,su,proportional" now:"default,linear,llama3,dynamic,yarn,longrope,su" doc:"old name of rope_type"`
+	Factor         float64   `yaml:"factor" min:"1" doc:"scaling factor"`
+	LowFreq        float64   `yaml:"low_freq_factor" over:"0" doc:"llama3"`
+	HighFreq       float64   `yaml:"high_freq_factor" over:"0" doc:"llama3"`
+	Original       int       `yaml:"original_max_position_embeddings" min:"1" max:"134217728" doc:"llama3, yarn, longrope: sequence length of the original training"`
+	BetaFast       float64   `yaml:"beta_fast" over:"0" doc:"yarn; 32 if absent"`
+	BetaSlow       float64   `yaml:"beta_slow" over:"0" doc:"yarn; 1 if absent"`
+	Attention      float64   `yaml:"attention_factor" over:"0" doc:"yarn, longrope: factor of cos and sin; if absent, it follows from factor"`
+	MScale         float64   `yaml:"mscale" over:"0" doc:"yarn"`
+	MScaleAll      float64   `yaml:"mscale_all_dim" over:"0" doc:"yarn"`
+	Truncate       *bool     `yaml:"truncate" doc:"yarn: the ramp starts and ends at whole pairs; true if absent"`
+	Short          []float64 `yaml:"short_factor" over:"0" doc:"longrope: factor of each pair, for sequences up to the original length"`
+	Long           []float64 `yaml:"long_factor" over:"0" doc:"longrope: factor of each pair, for longer sequences"`
 }
 
 // ropeKeys are the keys of a family's config.json that describe rotary positions.
 type ropeKeys struct {
-	theta      string  // key of the base
-	base       float64 // value of that key, 0 if absent
-	absentBase float64 // default of the base; 0 means 10000
-	part       float64 // rotated fraction of a head, 0 if absent
-	absentPart float64 // default of the fraction; 0 means 1
-	parts      bool    // transformers supports rotating a fraction of a head in this family
-	long       bool    // phi3: all kinds except default are longrope, whatever their name
-	original   int     // original length, if its key is outside of rope_scaling
-	scaling    hfRope
-	parameters hfRope
-	inner      string // path of the parameters in rope_parameters
+	theta           string  // key of the base
+	base            float64 // value of that key, 0 if absent
+	defaultBase     float64 // default of the base; 0 means 10000
+	fraction        float64 // rotated fraction of a head, 0 if absent
+	defaultFraction float64 // default of the fraction; 0 means 1
+	canRotatePart   bool    // transformers supports rotating a fraction of a head in this family
+	long            bool    // phi3: all kinds except default are longrope, whatever their name
+	original        int     // original length, if its key is outside of rope_scaling
+	scaling         hfRope
+	parameters      hfRope
+	inner           string // path of the parameters in rope_parameters
 }
 
 // rope reads the spelling that config.json uses.
@@ -57,14 +57,14 @@ func (s *source) rope(c *Config, k ropeKeys) {
 		}
 		r, at = k.parameters, "rope_parameters"+k.inner
 	}
-	c.RopeTheta = first(r.Theta, k.base, k.absentBase, 10000)
-	if !k.parts && r.Part != 0 && r.Part != 1 {
+	c.RopeTheta = first(r.Theta, k.base, k.defaultBase, 10000)
+	if !k.canRotatePart && r.RotaryFraction != 0 && r.RotaryFraction != 1 {
 		s.diags.Addf(s.Pos(at+".partial_rotary_factor"), BadModel,
 			"%s.partial_rotary_factor is %v, but transformers always rotates whole heads in %s: remove it",
-			at, r.Part, c.Family)
-		r.Part = 1
+			at, r.RotaryFraction, c.Family)
+		r.RotaryFraction = 1
 	}
-	c.rotary = first(r.Part, k.part, k.absentPart, 1)
+	c.rotary = first(r.RotaryFraction, k.fraction, k.defaultFraction, 1)
 	if k.original != 0 {
 		r.Original = k.original
 	}
