@@ -15,7 +15,7 @@ import (
 // ranks. NCCL moves contiguous parts. If the split dim is not the first one, kernels pack and unpack the
 // parts.
 
-// wireType returns NCCL's number of the type of a buffer's elements.
+// wireType returns the NCCL data type of a buffer's elements.
 func wireType[T num.Stored | int32]() cuda.Type {
 	return map[string]cuda.Type{"f32": cuda.Float32, "f64": cuda.Float64, "bf16": cuda.BFloat16, "f16": cuda.Float16,
 		"i32": cuda.Int32}[suffix[T]()]
@@ -39,7 +39,7 @@ func AllReduce[T num.Stored](r *rt.Rank, group int, y, x Buf[T], op rt.Op) {
 // logSumExp reduces n numbers of each member with log-sum-exp. NCCL does not have this reduction, so all
 // numbers are gathered on each member.
 func (d *communication) logSumExp(c *comm.Comm, types string, y, x cuda.Pointer, n, size int, wire cuda.Type) {
-	all := d.own(gathered{c, n * size}, c.Ranks*n*size)
+	all := d.own(gatherBufferKey{c, n * size}, c.Ranks*n*size)
 	rt.Check(c.AllGather(d.stream(), all, x, n, wire))
 	members := d.constant(all, func() (b []byte) {
 		for i := range c.Ranks {
@@ -52,27 +52,28 @@ func (d *communication) logSumExp(c *comm.Comm, types string, y, x cuda.Pointer,
 		Bytes: int64(n * size)}))
 }
 
-// gathered identifies the memory for an all-gather: the group, and the bytes of one member.
-type gathered struct {
+// gatherBufferKey identifies the memory for an all-gather by its group and the bytes of one member.
+type gatherBufferKey struct {
 	c     *comm.Comm
 	bytes int
 }
 
-// AllGather computes the runtime's AllGather.
+// AllGather fills outer rows of y, each of total elements, from the members' rows of x, each of inner elements. Part i
+// becomes columns [i*inner, min((i+1)*inner, total)).
 func AllGather[T num.Stored | int32](r *rt.Rank, group int, y, x Buf[T], outer, inner, total int) {
 	allGather(r, group, y, x, outer, inner, total, 0)
 }
 
-// AllGatherZigzag computes AllGather of a dim that is split in the zigzag order of n parts.
+// AllGatherZigzag is AllGather of a dim that is split in the zigzag order of n parts.
 func AllGatherZigzag[T num.Stored | int32](r *rt.Rank, group int, y, x Buf[T], outer, inner, total, n int) {
 	allGather(r, group, y, x, outer, inner, total, n)
 }
 
-func allGather[T num.Stored | int32](r *rt.Rank, group int, y, x Buf[T], outer, inner, total, zigzag int) {
+func allGather[T num.Stored | int32](r *rt.Rank, group int, y, x Buf[T], outer, inner, total, zigzagParts int) {
 	d := deviceOf(r)
 	c := d.group(group)
 	n, from := members(c), addr(d, x)
-	if zigzag == 0 && n*inner == total && (outer == 1 || n == 1) {
+	if zigzagParts == 0 && n*inner == total && (outer == 1 || n == 1) {
 		d.gatherTo(c, addr(d, y), from, x.N, wireType[T](), func() { Copy(r, y, x) })
 		return
 	}
@@ -80,10 +81,10 @@ func allGather[T num.Stored | int32](r *rt.Rank, group int, y, x Buf[T], outer, 
 		from = d.scratch(n * x.N * size[T]())
 		rt.Check(c.AllGather(d.stream(), from, addr(d, x), x.N, wireType[T]()))
 	}
-	d.unpack(suffix[T](), addr(d, y), from, outer, n, inner, total, zigzag)
+	d.unpack(suffix[T](), addr(d, y), from, outer, n, inner, total, zigzagParts)
 }
 
-// gatherTo calls NCCL's all-gather, or alone if the rank is the only member.
+// gatherTo calls NCCL's all-gather. If the rank is the only member, it calls alone instead.
 func (d *communication) gatherTo(c *comm.Comm, to, from cuda.Pointer, n int, t cuda.Type, alone func()) {
 	if c == nil {
 		alone()
@@ -92,14 +93,16 @@ func (d *communication) gatherTo(c *comm.Comm, to, from cuda.Pointer, n int, t c
 	rt.Check(c.AllGather(d.stream(), to, from, n, t))
 }
 
-// unpack copies the members' parts [n, outer, inner] to rows [outer, total].
-func (d *executor) unpack(types string, to, from cuda.Pointer, outer, n, inner, total, zigzag int) {
-	d.call("gather", types, n*outer, inner, to, from, outer, n, inner, total, zigzag)
+// unpack copies the members' parts [n, outer, inner] to rows [outer, total]. The rows are in the zigzag order of
+// zigzagParts parts; 0 means contiguous.
+func (d *executor) unpack(types string, to, from cuda.Pointer, outer, n, inner, total, zigzagParts int) {
+	d.call("gather", types, n*outer, inner, to, from, outer, n, inner, total, zigzagParts)
 }
 
-// pack copies count parts of the rows [outer, total], from part first on, into contiguous memory.
-func (d *executor) pack(types string, to, from cuda.Pointer, outer, first, count, inner, total, zigzag int) {
-	d.call("scatter", types, count*outer, inner, to, from, outer, first, count, inner, total, zigzag)
+// pack copies count parts of the rows [outer, total], starting at part index first, to contiguous memory. The rows are
+// in the zigzag order of zigzagParts parts; 0 means contiguous.
+func (d *executor) pack(types string, to, from cuda.Pointer, outer, first, count, inner, total, zigzagParts int) {
+	d.call("scatter", types, count*outer, inner, to, from, outer, first, count, inner, total, zigzagParts)
 }
 
 // members returns the number of ranks of a group.
@@ -110,37 +113,38 @@ func members(c *comm.Comm) int {
 	return c.Ranks
 }
 
-// ReduceScatter computes the runtime's ReduceScatter.
+// ReduceScatter sums the members' x. Each of its outer rows has inner columns per member, and this rank receives its
+// own columns in y: y[o,j] = Σ_i x_i[o, me*inner+j].
 func ReduceScatter[T num.Stored](r *rt.Rank, group int, y, x Buf[T], outer, inner int) {
 	reduceScatter(r, group, y, x, outer, inner, 0)
 }
 
-// ReduceScatterZigzag computes ReduceScatter onto parts in the zigzag order of n parts.
+// ReduceScatterZigzag is ReduceScatter onto parts in the zigzag order of n parts.
 func ReduceScatterZigzag[T num.Stored](r *rt.Rank, group int, y, x Buf[T], outer, inner, n int) {
 	reduceScatter(r, group, y, x, outer, inner, n)
 }
 
-func reduceScatter[T num.Stored](r *rt.Rank, group int, y, x Buf[T], outer, inner, zigzag int) {
+func reduceScatter[T num.Stored](r *rt.Rank, group int, y, x Buf[T], outer, inner, zigzagParts int) {
 	d := deviceOf(r)
 	c := d.group(group)
 	if c == nil {
-		d.pack(suffix[T](), addr(d, y), addr(d, x), outer, 0, 1, inner, inner, zigzag)
+		d.pack(suffix[T](), addr(d, y), addr(d, x), outer, 0, 1, inner, inner, zigzagParts)
 		return
 	}
 	from := addr(d, x)
-	if outer > 1 || zigzag > 0 {
+	if outer > 1 || zigzagParts > 0 {
 		from = d.scratch(x.N * size[T]())
-		d.pack(suffix[T](), from, addr(d, x), outer, 0, c.Ranks, inner, c.Ranks*inner, zigzag)
+		d.pack(suffix[T](), from, addr(d, x), outer, 0, c.Ranks, inner, c.Ranks*inner, zigzagParts)
 	}
 	rt.Check(c.ReduceScatter(d.stream(), addr(d, y), from, y.N, wireType[T]()))
 }
 
-// Slice computes the runtime's Slice.
+// Slice copies this rank's columns of x: y[o,j] = x[o, me*inner+j] for each of outer rows. It does not communicate.
 func Slice[T num.Stored | int32](r *rt.Rank, group int, y, x Buf[T], outer, inner int) {
 	SliceZigzag(r, group, y, x, outer, inner, 0)
 }
 
-// SliceZigzag computes Slice in the zigzag order of n parts.
+// SliceZigzag is Slice in the zigzag order of n parts.
 func SliceZigzag[T num.Stored | int32](r *rt.Rank, group int, y, x Buf[T], outer, inner, n int) {
 	d := deviceOf(r)
 	d.pack(suffix[T](), addr(d, y), addr(d, x), outer, rt.Index(r, group), 1, inner, members(d.group(group))*inner, n)
