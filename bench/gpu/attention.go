@@ -29,11 +29,11 @@ func attentions(l *lab, r *Result) error {
 			small.Heads, small.Seq, small.KSeq = 1, 24, 24
 			shape = small
 		}
-		for _, by := range []string{"", cudnnSuffix} {
-			if by != "" && l.fused == nil {
+		for _, suffix := range []string{"", cudnnSuffix} {
+			if suffix != "" && l.fused == nil {
 				continue
 			}
-			ms, err := l.attention(&shape, &small, by)
+			ms, err := l.attention(&shape, &small, suffix)
 			l.release()
 			if refused := (refusedError{}); errors.As(err, &refused) {
 				r.note("cuDNN refuses %s: %v", ms[0].Size, refused)
@@ -51,15 +51,15 @@ func attentions(l *lab, r *Result) error {
 }
 
 // attention compares results on the small shape and times the other, with planc's kernels or with cuDNN.
-func (l *lab) attention(shape, small *cpu.AttentionShape, by string) (ms [2]Measured, err error) {
+func (l *lab) attention(shape, small *cpu.AttentionShape, suffix string) (ms [2]Measured, err error) {
 	rows := shape.Heads * shape.Group
 	flops := 4 * float64(shape.Batch*rows) * float64(shape.Seq) * float64(shape.Seq) * float64(shape.Dim) / 2
 	q, kv := float64(shape.Batch*shape.Seq*rows*shape.Dim*2), float64(shape.Batch*shape.Seq*shape.Heads*shape.Dim*2)
 	size := fmt.Sprintf("%d × %d heads (%d of keys) of %d × %d tokens", shape.Batch, rows, shape.Heads,
 		shape.Dim, shape.Seq)
-	ms[0] = Measured{Name: "attention" + by, Types: "bf16", Size: size, Error: -1, Bound: 8e-3, Flops: flops,
+	ms[0] = Measured{Name: "attention" + suffix, Types: "bf16", Size: size, Error: -1, Bound: 8e-3, Flops: flops,
 		Bytes: 2*q + 2*kv}
-	ms[1] = Measured{Name: "its gradient" + by, Types: "bf16", Size: size, Error: -1, Bound: 1.5e-2,
+	ms[1] = Measured{Name: "its gradient" + suffix, Types: "bf16", Size: size, Error: -1, Bound: 1.5e-2,
 		Flops: 2.5 * flops, Bytes: 4*q + 4*kv}
 	var results [2][4][]float64 // by type (bf16, f64): o; dq, dk, dv
 	for i, types := range []string{"bf16", "f64"} {
@@ -67,7 +67,7 @@ func (l *lab) attention(shape, small *cpu.AttentionShape, by string) (ms [2]Meas
 		if err != nil {
 			return ms, err
 		}
-		if err := a.useCuDNN(l, small, by); err != nil {
+		if err := a.useCuDNN(l, small, suffix); err != nil {
 			return ms, err
 		}
 		for _, run := range a.runs {
@@ -89,7 +89,7 @@ func (l *lab) attention(shape, small *cpu.AttentionShape, by string) (ms [2]Meas
 	if err != nil {
 		return ms, err
 	}
-	if err := a.useCuDNN(l, shape, by); err != nil {
+	if err := a.useCuDNN(l, shape, suffix); err != nil {
 		return ms, err
 	}
 	for i := range ms {
@@ -101,8 +101,8 @@ func (l *lab) attention(shape, small *cpu.AttentionShape, by string) (ms [2]Meas
 	return ms, nil
 }
 
-// attended is attention with its operands on the device.
-type attended struct {
+// deviceAttention is attention with its operands on the device.
+type deviceAttention struct {
 	types       string
 	runs        [2]func() error
 	results     [4]cuda.Memory
@@ -110,7 +110,7 @@ type attended struct {
 	operands    cuda.AttentionOperands
 }
 
-func (a *attended) read(l *lab) (v [4][]float64, err error) {
+func (a *deviceAttention) read(l *lab) (v [4][]float64, err error) {
 	for i, m := range a.results {
 		n := a.q
 		if i > 1 {
@@ -126,8 +126,9 @@ func (a *attended) read(l *lab) (v [4][]float64, err error) {
 }
 
 // attend copies random operands to the device.
-func (l *lab) attend(s *cpu.AttentionShape, types string) (*attended, error) {
-	a := &attended{types: types, rows: s.Batch * s.Seq * s.Heads * s.Group, kv: s.Batch * s.KSeq * s.Heads * s.Dim}
+func (l *lab) attend(s *cpu.AttentionShape, types string) (*deviceAttention, error) {
+	a := &deviceAttention{types: types, rows: s.Batch * s.Seq * s.Heads * s.Group,
+		kv: s.Batch * s.KSeq * s.Heads * s.Dim}
 	a.q = a.rows * s.Dim
 	var err error
 	room := func(n, seed int, t string) (m cuda.Memory) {

@@ -36,7 +36,7 @@ func (l *lab) attentionBackend() string {
 type refusedError struct{ error }
 
 // useCuDNN makes the runs use cuDNN if suffix is cudnnSuffix and the operands are bf16.
-func (a *attended) useCuDNN(l *lab, s *cpu.AttentionShape, suffix string) error {
+func (a *deviceAttention) useCuDNN(l *lab, s *cpu.AttentionShape, suffix string) error {
 	if suffix == "" || a.types != "bf16" {
 		return nil
 	}
