@@ -35,7 +35,7 @@ type GPU struct {
 // Node is a host and its devices.
 type Node struct {
 	Devices      int     `yaml:"devices" min:"1" max:"4096" doc:"devices per node"`
-	Whole        int     `yaml:"-"` // devices that the node has, of which the job uses Devices
+	FullDevices  int     `yaml:"-"` // devices that the node has, of which the job uses Devices
 	Link         Link    `yaml:"link" doc:"between the devices of a node"`
 	SHARP        bool    `yaml:"sharp" doc:"the switches can reduce"`
 	Host         Host    `yaml:"host" doc:"CPU and its memory"`

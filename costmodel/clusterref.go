@@ -180,7 +180,7 @@ func (x *resolution) size() {
 		x.diags.Addf(x.at("devices"), BadCluster, "a node of %s has %d devices, not %d", c.Name, c.Node.Devices,
 			r.Devices)
 	}
-	c.Node.Whole = c.Node.Devices
+	c.Node.FullDevices = c.Node.Devices
 	c.Node.Devices = or(r.Devices, c.Node.Devices)
 	c.Nodes = or(r.Nodes, c.Nodes)
 	if c.Devices() > maxDevices {

@@ -62,7 +62,7 @@ func (n *Node) nicsFor(nics, crossing int) float64 {
 // the fraction that leads to the group's other devices in a mesh.
 func (n *Node) linkRate(devices int) BytesPerSecond {
 	l := &n.Link
-	whole := max(n.Devices, n.Whole)
+	whole := max(n.Devices, n.FullDevices)
 	if (l.Kind == "nvlink" || l.Kind == "xgmi") && devices > 1 && whole > devices {
 		return l.Bandwidth * BytesPerSecond(float64(devices-1)/float64(whole-1))
 	}

@@ -19,9 +19,9 @@ type Decision struct {
 	Question *Question
 	Took     time.Duration // of the search
 	Goal     *Goal         // what the objective asked for; nil if it is throughput
-	// Unfit says why the plan does not fit. It is nil if the plan fits: only the plan that a job's pins leave as the
+	// NoPlan says why the plan does not fit. It is nil if the plan fits: only the plan that a job's pins leave as the
 	// only one is a decision although it does not fit.
-	Unfit *search.NoPlan
+	NoPlan *search.NoPlan
 	// IsGiven says that the plan was decided before, as by a lock: the result does not know about all other plans.
 	IsGiven bool
 }
@@ -30,7 +30,7 @@ type Decision struct {
 // called now and then while the search runs; nil if nobody watches.
 //
 // Errors: ir.Diags if no plan with the job's pins is legal, if there are too many plans to search, or if the cluster
-// cannot run such a job at all; a NoFitError if no plan fits or none reaches the objective's goal.
+// cannot run such a job at all; a NoPlanError if no plan fits or none reaches the objective's goal.
 func Decide(q *Question, watch func(search.Progress)) (*Decision, error) {
 	start := time.Now()
 	q, goal, err := chooseHardware(q)
@@ -42,11 +42,11 @@ func Decide(q *Question, watch func(search.Progress)) (*Decision, error) {
 	p.Watch = watch
 	d.Result, err = search.Search(p)
 	d.Took = time.Since(start)
-	var unfit *search.NoPlan
+	var noPlan *search.NoPlan
 	switch {
-	case errors.As(err, &unfit) && unfit.Counts.Space == 1 && len(search.PinsOf(&q.Plan)) > 0:
-		d.Result = &search.Result{Best: unfit.Nearest, Counts: unfit.Counts}
-		d.Unfit = unfit
+	case errors.As(err, &noPlan) && noPlan.Counts.Space == 1 && len(search.PinsOf(&q.Plan)) > 0:
+		d.Result = &search.Result{Best: noPlan.Nearest, Counts: noPlan.Counts}
+		d.NoPlan = noPlan
 		return d, nil
 	case err != nil:
 		return nil, searchError(q, err)
@@ -60,12 +60,12 @@ func Decide(q *Question, watch func(search.Progress)) (*Decision, error) {
 // searchError returns an error of package search as a caller of this package gets it: with positions in the job.
 func searchError(q *Question, err error) error {
 	var illegal *search.IllegalError
-	var unfit *search.NoPlan
+	var noPlan *search.NoPlan
 	switch {
 	case errors.As(err, &illegal):
 		return illegalError(q, illegal)
-	case errors.As(err, &unfit):
-		return q.NoFit(unfit)
+	case errors.As(err, &noPlan):
+		return q.NewNoPlanError(noPlan)
 	}
 	return q.SearchError(err)
 }

@@ -12,7 +12,7 @@
 //
 // The package does no I/O: files are read by a function that the caller passes. It formats no screens, and it builds
 // for the browser (GOOS=js GOARCH=wasm). Input errors of the user are [ir.Diags] with a position; a job for which no
-// plan fits is a [NoFitError].
+// plan fits is a [NoPlanError].
 //
 // Start reading at question.go, then decide.go and document.go. How the search works is described in package
 // passes/search.

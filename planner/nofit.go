@@ -10,9 +10,9 @@ import (
 	"github.com/planc-dev/planc/planner/quantity"
 )
 
-// NoFitError reports that no plan fits, that a pinned plan does not fit, or that no number of devices reaches the
+// NoPlanError reports that no plan fits, that a pinned plan does not fit, or that no number of devices reaches the
 // objective's goal.
-type NoFitError struct {
+type NoPlanError struct {
 	Message string // one line: what does not fit where
 	// Nearest is the plan that lacks the least memory; nil if the goal is what no plan reaches.
 	Nearest *search.Priced
@@ -24,16 +24,16 @@ type NoFitError struct {
 }
 
 // Error returns the error in one line.
-func (e *NoFitError) Error() string { return e.Message }
+func (e *NoPlanError) Error() string { return e.Message }
 
-// NoFit returns the search's error as this question's: its changes set fields of the job.
-func (q *Question) NoFit(e *search.NoPlan) *NoFitError {
+// NewNoPlanError returns the search's error as this question's: its changes set fields of the job.
+func (q *Question) NewNoPlanError(e *search.NoPlan) *NoPlanError {
 	what := "no plan fits"
 	if e.Counts.Space == 1 {
 		what = "the plan does not fit"
 	}
 	c := q.Hardware
-	f := &NoFitError{Message: fmt.Sprintf("%s: %s on %s (%d %s)", what, q.Config.Name, ClusterText(c), c.Devices(),
+	f := &NoPlanError{Message: fmt.Sprintf("%s: %s on %s (%d %s)", what, q.Config.Name, ClusterText(c), c.Devices(),
 		c.GPU.Name), Nearest: &e.Nearest, Stage: e.NoFit.Stage, Cluster: c}
 	for _, change := range e.Changes {
 		change.Set = q.fieldsToSet(change.Set)

@@ -210,7 +210,7 @@ func (s *sizeSearch) compare(c *costmodel.Cluster, p costmodel.Predict) {
 func (s *sizeSearch) result() (*Question, error) {
 	q := s.question
 	if s.chosen == nil && s.fastest > 0 {
-		return nil, &NoFitError{Message: fmt.Sprintf("no number of %s up to %d reaches %s tokens/s with %s on %s: "+
+		return nil, &NoPlanError{Message: fmt.Sprintf("no number of %s up to %d reaches %s tokens/s with %s on %s: "+
 			"%d reach %s; --nodes says how many nodes there may be",
 			devicesWord(q.Hardware), s.goal.Available, amount.Short(s.goal.TokensPerS), q.Config.Name, q.Hardware.Name,
 			s.largest, amount.Short(s.fastest))}

@@ -49,7 +49,7 @@ func (s *sizeSearch) findMost() error {
 		s.goal.Available = per
 		return nil // nothing fits; the search on one node says why
 	}
-	return &NoFitError{Message: fmt.Sprintf("none of %d, %d, ... %d %s reaches %s tokens/s with %s on %s: %d "+
+	return &NoPlanError{Message: fmt.Sprintf("none of %d, %d, ... %d %s reaches %s tokens/s with %s on %s: %d "+
 		"reach %s; "+
 		"with --nodes N each number of nodes up to N is looked at",
 		per, 2*per, openNodes*per, devicesWord(q.Hardware), amount.Short(s.goal.TokensPerS), q.Config.Name,

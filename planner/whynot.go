@@ -78,7 +78,7 @@ func (d *Document) AskWhyNot(r Restriction) error {
 	}
 	var alt search.Alternative
 	var err error
-	if found.IsGiven || found.Unfit != nil {
+	if found.IsGiven || found.NoPlan != nil {
 		alt, err = search.WhyNot(q.Problem(), found.Best, pins)
 	} else {
 		alt, err = found.WhyNot(pins)

@@ -41,8 +41,8 @@ func answerJob(a *app, args []string, f jobFlags, as answer) error {
 	if err := showAnswer(a, d, found, as); err != nil {
 		return err
 	}
-	if found.Unfit != nil {
-		return noPlanFits(found.job, found.Unfit, true)
+	if found.NoPlan != nil {
+		return newJobNoPlanError(found.job, found.NoPlan, true)
 	}
 	if as.lock.update {
 		return updateLock(a.Console, found)

@@ -123,7 +123,7 @@ func calibrateFrom(a *app, args []string, flags jobFlags, from, out string) erro
 	if err := a.Print(screen.Calibration(r, q.cluster, q.skipped)); err != nil {
 		return err
 	}
-	return writeNewFile(a.Console, out, text, "planc plan --set "+shell.Word("cluster.node="+filePath(out)))
+	return writeNewFile(a.Console, out, text, "planc plan --set "+shell.Quote("cluster.node="+filePath(out)))
 }
 
 // NothingMeasured is reported if there is no measured step to calibrate from.
@@ -181,7 +181,7 @@ func observeTable(ui *console.Console, q *calibration) error {
 func (q *calibration) useCatalogueFile() error {
 	// The node on which a row is priced comes first. If its GPU replaces another one, use the node that has that one.
 	for _, name := range append([]string{q.cluster.Name}, costmodel.ClusterNames()...) {
-		if clusterRowOf(name).GPU == q.cluster.GPU.Name {
+		if catalogueRow(name).GPU == q.cluster.GPU.Name {
 			q.file = fmt.Appendf(nil, "base: %s\n", name)
 			q.cluster.Name = name
 			return nil

@@ -30,7 +30,7 @@ func calibrateCPU(ui *console.Console, m machine.Machine, out string) error {
 	if err := ui.Print(summary); err != nil {
 		return err
 	}
-	return writeNewFile(ui, out, text, "planc plan --set "+shell.Word("cluster.node="+filePath(out)))
+	return writeNewFile(ui, out, text, "planc plan --set "+shell.Quote("cluster.node="+filePath(out)))
 }
 
 // measureCPU measures this machine's CPU.
@@ -70,7 +70,7 @@ func calibrateGPUs(ui *console.Console, m machine.Machine, out string) error {
 	if err := ui.Print(summary); err != nil {
 		return err
 	}
-	return writeNewFile(ui, out, text, "planc plan --set "+shell.Word("cluster.node="+filePath(out)))
+	return writeNewFile(ui, out, text, "planc plan --set "+shell.Quote("cluster.node="+filePath(out)))
 }
 
 // measureGPUs builds and runs the measuring program.

@@ -233,7 +233,7 @@ func readSource(ui *console.Console, names []string, format string, define []str
 	if errors.As(err, &diags) && diags[0].Code == migrate.UnknownFormat && isJob(files[0]) {
 		return nil, inputErrorf(otherinput.NotAJob, "", "%s is a job of planc, and FILE must be another trainer's "+
 			"file; "+
-			"planc explain %s checks its plan", files[0].Name, shell.Path(names[0]))
+			"planc explain %s checks its plan", files[0].Name, shell.QuotePath(names[0]))
 	}
 	return s, err
 }

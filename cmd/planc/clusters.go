@@ -54,8 +54,8 @@ type clusterRow struct {
 	File string `json:"file,omitempty"` // text of the file, if one cluster is printed
 }
 
-// clusterRowOf returns the description of a node of the catalogue.
-func clusterRowOf(name string) clusterRow {
+// catalogueRow returns the row of a node of the catalogue.
+func catalogueRow(name string) clusterRow {
 	data, err := costmodel.ClusterFile(name)
 	if err != nil {
 		panic(err.Error())
@@ -64,10 +64,10 @@ func clusterRowOf(name string) clusterRow {
 	if err != nil {
 		panic(fmt.Sprintf("cluster %s of the catalogue: %v", name, err))
 	}
-	return rowOfCluster(name, c)
+	return newClusterRow(name, c)
 }
 
-func rowOfCluster(name string, c *costmodel.Cluster) clusterRow {
+func newClusterRow(name string, c *costmodel.Cluster) clusterRow {
 	r := clusterRow{Name: name, Aliases: []string{}, GPU: c.GPU.Name, Devices: c.Node.Devices,
 		MemoryGiB: c.GPU.MemoryGiB, Peak: c.GPU.PeakTFLOPS,
 		Link: c.Node.Link.Kind, LinkBps: float64(c.Node.Link.Bandwidth), Source: c.Source}
@@ -89,7 +89,7 @@ func rowOfCluster(name string, c *costmodel.Cluster) clusterRow {
 func printClusters(a *app) error {
 	var rows []clusterRow
 	for _, name := range costmodel.ClusterNames() {
-		rows = append(rows, clusterRowOf(name))
+		rows = append(rows, catalogueRow(name))
 	}
 	if a.json {
 		return a.PrintJSON(map[string]any{"schema": 1, "clusters": rows})
@@ -112,8 +112,8 @@ func clustersScreen(rows []clusterRow) string {
 		}
 	}
 	return layout.Table(columns, cells) + "\n" + layout.Prose("", 0, "TFLOP/s: dense bf16 if available, else fp16, "+
-		"else f32. "+
-		"Links and networks: per device or NIC, in one direction.") +
+		"else f32. LINK (gigabytes per second) is per device and NET (gigabits per second) per NIC, "+
+		"each in one direction.") +
 		layout.Flow("aliases", 9, " · ", aliases) +
 		"\nplanc clusters NAME prints one as a file · planc plan --cluster NAME ...\n"
 }
@@ -163,7 +163,7 @@ func printCluster(a *app, name string) error {
 	if !a.json {
 		return a.Print(string(data))
 	}
-	row := clusterRowOf(full)
+	row := catalogueRow(full)
 	row.File = string(data)
 	return a.PrintJSON(row)
 }
@@ -174,11 +174,11 @@ func printShortCluster(a *app, short string, ref costmodel.Ref) error {
 	if err != nil {
 		return err
 	}
-	if c.Nodes == 1 && c.Node.Devices == c.Node.Whole {
+	if c.Nodes == 1 && c.Node.Devices == c.Node.FullDevices {
 		return printCluster(a, c.Name)
 	}
-	return printWholeCluster(a, short, fmt.Appendf(nil, "base: %s\nnodes: %d\nnode: {devices: %d}\n", c.Name, c.Nodes,
-		c.Node.Devices))
+	file := fmt.Appendf(nil, "base: %s\nnodes: %d\nnode: {devices: %d}\n", c.Name, c.Nodes, c.Node.Devices)
+	return printExpandedCluster(a, short, file)
 }
 
 // printClusterFile prints a user's file with the figures that it inherits from its base.
@@ -188,11 +188,11 @@ func printClusterFile(a *app, name string) error {
 		return ir.Diags{{Pos: ir.Pos{File: name}, Code: costmodel.NoFile,
 			Msg: fmt.Sprintf("the cluster file cannot be read: %v", ir.FileReason(err))}}.Err()
 	}
-	return printWholeCluster(a, name, data)
+	return printExpandedCluster(a, name, data)
 }
 
-// printWholeCluster prints a cluster file with the figures that it inherits from its base.
-func printWholeCluster(a *app, name string, data []byte) error {
+// printExpandedCluster prints a cluster file with the figures that it inherits from its base.
+func printExpandedCluster(a *app, name string, data []byte) error {
 	whole, err := costmodel.WholeFile(name, data)
 	if err != nil {
 		return err
@@ -204,7 +204,7 @@ func printWholeCluster(a *app, name string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	row := rowOfCluster(c.Name, c)
+	row := newClusterRow(c.Name, c)
 	row.File = string(whole)
 	return a.PrintJSON(row)
 }

@@ -15,9 +15,10 @@ import (
 type decision struct {
 	*planner.Decision
 	job  *loaded        // on the hardware that its objective chooses
-	own  *search.Priced // the plan that the search recommends; nil unless the lock holds another one
+	own  *search.Priced // the recommended plan; nil unless the lock holds a different one
 	lock *lock.Job      // of commands that obey and write locks
-	// expect is what a training program compares its steps with; the zero value: what planc expects now.
+	// expect is the prediction that a training program compares its steps with. The zero value means the current
+	// prediction.
 	expect lock.Expect
 }
 
@@ -33,8 +34,8 @@ func (j *loaded) withQuestion(q *planner.Question) *loaded {
 	return &m
 }
 
-// searchPlan finds the job's plan, on the hardware that its objective chooses. Pins that leave one plan are priced even
-// if it does not fit.
+// searchPlan finds the job's plan, on the hardware that its objective chooses. If the pins leave a
+// single plan, it is priced even if it does not fit.
 func searchPlan(ui *console.Console, j *loaded) (*decision, error) {
 	var d *planner.Decision
 	err := ui.WatchSearch(func(watch func(search.Progress)) (err error) {
@@ -42,38 +43,40 @@ func searchPlan(ui *console.Console, j *loaded) (*decision, error) {
 		return err
 	})
 	if err != nil {
-		return nil, noFitAsError(err)
+		return nil, toNoPlanError(err)
 	}
 	return &decision{Decision: d, job: j.withQuestion(d.Question)}, nil
 }
 
-// choosePlan is search for commands that need a plan that fits.
+// choosePlan calls searchPlan. It returns an error if no plan fits or the job leaves its hardware open.
 func choosePlan(ui *console.Console, j *loaded) (*decision, error) {
 	if err := j.CheckFixedHardware(); err != nil {
 		return nil, err
 	}
 	d, err := searchPlan(ui, j)
-	if err == nil && d.Unfit != nil {
-		return nil, noPlanFits(d.job, d.Unfit, false)
+	if err == nil && d.NoPlan != nil {
+		return nil, newJobNoPlanError(d.job, d.NoPlan, false)
 	}
 	return d, err
 }
 
-// noFitAsError returns a NoFitError of the planner with the text of its screen, and other errors as they are.
-func noFitAsError(err error) error {
-	var unfit *planner.NoFitError
-	if !errors.As(err, &unfit) {
+// toNoPlanError adds the text of its screen to a NoPlanError of the planner. It returns other errors as they are.
+func toNoPlanError(err error) error {
+	var noPlan *planner.NoPlanError
+	if !errors.As(err, &noPlan) {
 		return err
 	}
-	return newNoFit(unfit, false)
+	return newNoPlanError(noPlan, false)
 }
 
-// noPlanFits returns the error of a job for which no plan fits. shown says that the result is on stdout already.
-func noPlanFits(j *loaded, e *search.NoPlan, shown bool) error { return newNoFit(j.NoFit(e), shown) }
+// newJobNoPlanError returns the error of a job for which no plan fits. shown says that the result is on stdout already.
+func newJobNoPlanError(j *loaded, e *search.NoPlan, shown bool) error {
+	return newNoPlanError(j.NewNoPlanError(e), shown)
+}
 
-// newNoFit returns the planner's error with the text of its screen.
-func newNoFit(e *planner.NoFitError, shown bool) *noFitError {
-	f := &noFitError{shown: shown, message: e.Message}
+// newNoPlanError returns the planner's error with the text of its screen.
+func newNoPlanError(e *planner.NoPlanError, shown bool) *noPlanError {
+	f := &noPlanError{shown: shown, message: e.Message}
 	if e.Nearest == nil {
 		return f
 	}
@@ -81,7 +84,7 @@ func newNoFit(e *planner.NoFitError, shown bool) *noFitError {
 		f.nearest = append(f.nearest, nearestChange{c.Set, c.Best.Predict})
 	}
 	p := e.Nearest.Plan
-	f.detail = screen.NoFit(p.String(), e.Nearest.Predict, e.Stage, p.PP > 1, e.Changes, e.Cluster)
+	f.detail = screen.NoPlan(p.String(), e.Nearest.Predict, e.Stage, p.PP > 1, e.Changes, e.Cluster)
 	if e.Tried != "" {
 		f.detail += layout.Prose("  tried", 12, e.Tried+": none fits")
 	}

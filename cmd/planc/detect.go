@@ -44,7 +44,7 @@ others: until it is measured, bf16 matmuls are priced like f32 matmuls.`,
 			if out == "" {
 				return a.Print(text)
 			}
-			return writeNewFile(a.Console, out, text, "planc plan --set "+shell.Word("cluster.node="+filePath(out)))
+			return writeNewFile(a.Console, out, text, "planc plan --set "+shell.Quote("cluster.node="+filePath(out)))
 		},
 	}
 	c.Flags().StringVarP(&out, "output", "o", "", "write to the new `FILE` (default: standard output)")

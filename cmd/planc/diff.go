@@ -75,11 +75,11 @@ func readOperand(a *app, arg string, flags jobFlags) (*diffOperand, error) {
 	}
 	c := &diffOperand{name: j.path, rows: j.Rows(), inputs: lock.InputsOf(j.Question)}
 	d, err := askPlan(a, j, lockFlags{})
-	var unfit *noFitError
+	var noPlan *noPlanError
 	switch {
-	case errors.As(err, &unfit):
-		unfit.message = shell.Slashed(j.path) + ": " + unfit.message
-		return nil, unfit
+	case errors.As(err, &noPlan):
+		noPlan.message = shell.Slashed(j.path) + ": " + noPlan.message
+		return nil, noPlan
 	case err != nil:
 		return nil, err
 	}

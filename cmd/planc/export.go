@@ -78,7 +78,7 @@ func importJob(ui *console.Console, source *migrate.Source, overrides []spec.Ove
 	if out == "" {
 		return ui.Print(string(source.JobText()))
 	}
-	return writeNewFile(ui, out, string(source.JobText()), "planc explain "+shell.Path(out))
+	return writeNewFile(ui, out, string(source.JobText()), "planc explain "+shell.QuotePath(out))
 }
 
 // exportCommand returns planc export.
@@ -123,7 +123,7 @@ configuration and its ds_config.json, prints a patch of them.`,
 			}
 			next := checkOf(format, out, e.text, e.job)
 			if len(like) > 1 {
-				next = "patch < " + shell.Path(out)
+				next = "patch < " + shell.QuotePath(out)
 			}
 			return writeNewFile(a.Console, out, string(e.text), next)
 		},
@@ -143,7 +143,7 @@ func checkOf(format *interop.Format, out string, text []byte, j *loaded) string 
 	if format.Import == nil {
 		return ""
 	}
-	command := "planc check " + shell.Path(out)
+	command := "planc check " + shell.QuotePath(out)
 	s, err := migrate.Read([]interop.File{{Name: out, Data: text}}, format.Name,
 		interop.Options{Devices: j.Hardware.Devices()})
 	if err != nil {
@@ -151,7 +151,7 @@ func checkOf(format *interop.Format, out string, text []byte, j *loaded) string 
 	}
 	add := func(key, flag, value string) {
 		if !s.Has(key) {
-			command += " " + flag + " " + shell.Path(value)
+			command += " " + flag + " " + shell.QuotePath(value)
 		}
 	}
 	model := j.Config.Name
@@ -165,9 +165,9 @@ func checkOf(format *interop.Format, out string, text []byte, j *loaded) string 
 		return command
 	}
 	if c := j.Cluster; c.Count > 0 {
-		return command + fmt.Sprintf(" --cluster %dx%s", c.Count, shell.Path(c.Node))
+		return command + fmt.Sprintf(" --cluster %dx%s", c.Count, shell.QuotePath(c.Node))
 	}
-	command += " --cluster " + shell.Path(j.Cluster.Node)
+	command += " --cluster " + shell.QuotePath(j.Cluster.Node)
 	if n := j.Hardware.Nodes; n > 1 {
 		command += fmt.Sprintf(" --nodes %d", n)
 	}
@@ -181,7 +181,7 @@ func noJob(args []string, f *jobFlags, format *interop.Format, like []string) er
 	}
 	var paths []string
 	for _, name := range like {
-		paths = append(paths, shell.Path(name))
+		paths = append(paths, shell.QuotePath(name))
 	}
 	return inputErrorf(spec.NoFile, "", "there is no %s here, and planc export writes the plan of a job; "+
 		"planc check %s --edit best edits the file for its best plan, and planc import %s "+
@@ -231,8 +231,8 @@ func exportJob(a *app, format *interop.Format, args []string, f jobFlags, like [
 	if err != nil {
 		return nil, err
 	}
-	if found.Unfit != nil {
-		return nil, noPlanFits(found.job, found.Unfit, false)
+	if found.NoPlan != nil {
+		return nil, newJobNoPlanError(found.job, found.NoPlan, false)
 	}
 	plan := found.Best.Plan
 	if !found.IsGiven {

@@ -41,15 +41,15 @@ const (
 	codeNoPlan = search.NoPlanCode
 )
 
-// noFitError reports that no plan fits, or that the pinned plan does not.
-type noFitError struct {
+// noPlanError reports that no plan fits, or that the pinned plan does not.
+type noPlanError struct {
 	message string // the first line
 	detail  string // further lines; "" if the document on stdout contains them
 	nearest []nearestChange
 	shown   bool // the result, with fits: false, has been printed on stdout
 }
 
-func (e *noFitError) Error() string { return e.message }
+func (e *noPlanError) Error() string { return e.message }
 
 // nearestChange is a change of the job with which a plan fits.
 type nearestChange struct {
@@ -89,9 +89,9 @@ func (a *app) fail(err error) int {
 		return int(status)
 	}
 	code, text, doc := classify(err)
-	var unfit *noFitError
+	var noPlan *noPlanError
 	var spoken *reportedError
-	shown := errors.As(err, &unfit) && unfit.shown || errors.As(err, &spoken)
+	shown := errors.As(err, &noPlan) && noPlan.shown || errors.As(err, &spoken)
 	if a.json && !shown {
 		if err := a.PrintJSON(map[string]any{"error": doc}); err != nil {
 			fmt.Fprintln(a.Stderr, "planc:", err)
@@ -105,7 +105,7 @@ func (a *app) fail(err error) int {
 func classify(err error) (exit int, text string, doc failureDoc) {
 	doc = failureDoc{Message: err.Error(), Diagnostics: []diagDoc{}, Nearest: []nearestChange{}}
 	var diags ir.Diags
-	var unfit *noFitError
+	var noPlan *noPlanError
 	var away *otherMachineError
 	var unlocked *lock.Error
 	var ours *bugError
@@ -115,14 +115,14 @@ func classify(err error) (exit int, text string, doc failureDoc) {
 	case errors.As(err, &diags):
 		exit, text = exitInput, layout.Fold(diagText(diags))
 		doc.Code, doc.Message, doc.Diagnostics = diags[0].Code, diagSummary(diags), diagDocs(diags)
-	case errors.As(err, &unfit):
+	case errors.As(err, &noPlan):
 		exit, doc.Code = exitNoFit, codeNoPlan
-		text = layout.Fold("planc: " + unfit.message + " [NoPlan]")
-		if unfit.detail != "" {
-			text += "\n" + strings.TrimSuffix(unfit.detail, "\n")
+		text = layout.Fold("planc: " + noPlan.message + " [NoPlan]")
+		if noPlan.detail != "" {
+			text += "\n" + strings.TrimSuffix(noPlan.detail, "\n")
 		}
-		if unfit.nearest != nil {
-			doc.Nearest = unfit.nearest
+		if noPlan.nearest != nil {
+			doc.Nearest = noPlan.nearest
 		}
 	case errors.As(err, &away):
 		exit, doc.Code, text = exitNoFit, codeOtherMachine, layout.Fold("planc: "+err.Error())

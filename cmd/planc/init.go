@@ -24,7 +24,7 @@ Go, and a comment for every field of a job. It runs as it is on this machine's C
 		RunE: func(_ *cobra.Command, args []string) error {
 			dir, job := ".", ""
 			if len(args) > 0 {
-				dir, job = args[0], " "+shell.Path(args[0])
+				dir, job = args[0], " "+shell.QuotePath(args[0])
 			}
 			if dir == "-" { // standard output for other commands
 				return inputErrorf(BadFlag, "",

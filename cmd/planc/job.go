@@ -88,7 +88,7 @@ func clusterAsJob(ui *console.Console, f jobFlags, path string, wrong error) err
 	}
 	file := "FILE"
 	if path != "-" {
-		file = shell.Path(path)
+		file = shell.QuotePath(path)
 	}
 	how := "name it in a job (cluster: " + file + ")"
 	if f.quick != nil {

@@ -62,7 +62,7 @@ func saveJob(ui *console.Console, j *loaded, f jobFlags) error {
 	}
 	return writeNewFile(ui, f.keep, "# Written by planc "+f.cmd.Name()+" --save; planc init writes one with every "+
 		"field.\n"+
-		string(j.Save(f.keep)), "planc plan "+shell.Path(f.keep))
+		string(j.Save(f.keep)), "planc plan "+shell.QuotePath(f.keep))
 }
 
 // overrides are the changes in the order in which they apply: quick flags, then --set.

@@ -12,7 +12,7 @@ import (
 func TestListings(t *testing.T) {
 	clusters := []clusterRow{}
 	for _, name := range costmodel.ClusterNames() {
-		clusters = append(clusters, clusterRowOf(name))
+		clusters = append(clusters, catalogueRow(name))
 	}
 	for _, text := range []string{modelsScreen(catalogueModels()), clustersScreen(clusters)} {
 		for line := range strings.Lines(text) {

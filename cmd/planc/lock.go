@@ -27,7 +27,7 @@ func readLock(ui *console.Console, j *loaded, overwrite bool) (*lock.Job, error)
 		return l, nil
 	}
 	if filepath.Base(j.path) != jobFile || filepath.Dir(j.path) != "." {
-		l.Remedy += " " + shell.Path(j.path)
+		l.Remedy += " " + shell.QuotePath(j.path)
 	}
 	data, err := ui.Read(l.Path)
 	switch {

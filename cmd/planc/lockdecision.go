@@ -90,10 +90,10 @@ func searchWithLocked(ui *console.Console, j *loaded, l *lock.Job, locked ir.Pla
 	found := d.Best
 	err = ui.RunSearch(p, func() (err error) { d.Result, _, err = search.SearchWithGiven(p, locked); return err })
 	d.Took += time.Since(start)
-	var unfit *search.NoPlan
+	var noPlan *search.NoPlan
 	switch {
-	case errors.As(err, &unfit):
-		return nil, lockedPlanUnfit(l, j, unfit)
+	case errors.As(err, &noPlan):
+		return nil, newLockedNoPlanError(l, j, noPlan)
 	case err != nil:
 		return nil, j.SearchError(err)
 	}
@@ -102,13 +102,13 @@ func searchWithLocked(ui *console.Console, j *loaded, l *lock.Job, locked ir.Pla
 	return d, nil
 }
 
-// lockedPlanUnfit returns the error for a lock whose plan does not fit under the current cost model.
-func lockedPlanUnfit(l *lock.Job, j *loaded, e *search.NoPlan) error {
-	f := &noFitError{message: fmt.Sprintf("the plan of %s does not fit: %s on %s (%d %s); to search a new "+
+// newLockedNoPlanError returns the error for a lock whose plan does not fit under the current cost model.
+func newLockedNoPlanError(l *lock.Job, j *loaded, e *search.NoPlan) error {
+	f := &noPlanError{message: fmt.Sprintf("the plan of %s does not fit: %s on %s (%d %s); to search a new "+
 		"plan, run %s", l.Name(),
 		j.Config.Name, planner.ClusterText(j.Hardware),
 		j.Hardware.Devices(), j.Hardware.GPU.Name, l.Remedy)}
-	f.detail = screen.NoFit(e.Nearest.Plan.String(), e.Nearest.Predict, e.NoFit.Stage, e.Nearest.Plan.PP > 1,
+	f.detail = screen.NoPlan(e.Nearest.Plan.String(), e.Nearest.Predict, e.NoFit.Stage, e.Nearest.Plan.PP > 1,
 		nil, j.Hardware)
 	return f
 }

@@ -80,7 +80,7 @@ func searchHere(ui *console.Console, j *loaded, l *lock.Job) (*decision, error) 
 	switch {
 	case err != nil:
 		return nil, err
-	case d.Unfit != nil: // the pinned plan does not fit
+	case d.NoPlan != nil: // the pinned plan does not fit
 		d, err = searchPlan(ui, j)
 	default:
 		d, err = searchWithLocked(ui, j, l, d.Best.Plan)

@@ -161,7 +161,7 @@ func checkSet(args []string) error {
 	for i := 0; i+2 < len(args) && args[i] != "--"; i++ {
 		key, value := args[i+1], args[i+2]
 		if args[i] == "--set" && !strings.Contains(key, "=") && !strings.HasPrefix(value, "-") && missing(value) {
-			return inputErrorf(strict.BadSet, fmt.Sprintf("--set %s=%s", shell.Word(key), shell.Word(value)),
+			return inputErrorf(strict.BadSet, fmt.Sprintf("--set %s=%s", shell.Quote(key), shell.Quote(value)),
 				"--set %s %s must be KEY=VALUE", key, value)
 		}
 	}
@@ -202,7 +202,7 @@ func flagError(c *cobra.Command, err error, args []string) error {
 		return inputErrorf(BadFlag, "", "%s --%s needs a value", c.CommandPath(), missing.GetFlag().Name)
 	case errors.As(err, &invalid) && errors.As(err, &twice):
 		return inputErrorf(BadFlag, "", "%s --%s is given twice, as %s and as %s; give one value", c.CommandPath(),
-			invalid.GetFlag().Name, shell.Word(twice.first), shell.Word(twice.second))
+			invalid.GetFlag().Name, shell.Quote(twice.first), shell.Quote(twice.second))
 	case errors.As(err, &invalid):
 		kind := flagTypes[invalid.GetFlag().Value.Type()]
 		if kind == "" {
@@ -271,10 +271,10 @@ func flagAsTyped(name string, args []string) string {
 	flag := "--" + name
 	for i, arg := range args {
 		if strings.HasPrefix(arg, flag+"=") {
-			return shell.Word(arg)
+			return shell.Quote(arg)
 		}
 		if arg == flag && i+1 < len(args) && !strings.HasPrefix(args[i+1], "-") && !costmodel.IsFile(args[i+1]) {
-			return flag + " " + shell.Word(args[i+1])
+			return flag + " " + shell.Quote(args[i+1])
 		}
 	}
 	return flag

@@ -133,7 +133,7 @@ func sweepJob(a *app, args []string, f jobFlags, text string) error {
 		a.Notef("%s", strings.TrimSuffix(layout.Prose("", 0, text), "\n"))
 	}
 	if err == nil && d.First() == nil {
-		err = &noFitError{shown: true, message: fmt.Sprintf("no plan fits: %s, at %s", j.Config.Name,
+		err = &noPlanError{shown: true, message: fmt.Sprintf("no plan fits: %s, at %s", j.Config.Name,
 			noneOf(s.Key, d.Rows))}
 	}
 	return err

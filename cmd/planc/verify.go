@@ -149,7 +149,7 @@ func (v *verification) compareStale(j *loaded) error {
 		v.reasons = append(v.reasons, "now "+first)
 	}
 	v.diffs = append(v.diffs, decisionDiff(l, now, j.path))
-	if err != nil || v.files == 0 || d.Unfit != nil || spec.CheckGenerate(j.Job) != nil {
+	if err != nil || v.files == 0 || d.NoPlan != nil || spec.CheckGenerate(j.Job) != nil {
 		return nil
 	}
 	return v.compareCode(d, nil)
@@ -229,11 +229,11 @@ func lockedTarget(j *loaded, l *lock.Job, path string) (*target, error) {
 func genCommandLine(j *loaded, f *lock.File) string {
 	words := []string{"planc gen"}
 	if path := shell.Slashed(j.path); path != jobFile {
-		words = append(words, shell.Path(path))
+		words = append(words, shell.QuotePath(path))
 	}
 	for _, path := range slices.Sorted(maps.Keys(f.Files)) {
 		if dir := filepath.Dir(filepath.FromSlash(path)); dir != "." {
-			words = append(words, "-o "+shell.Path(filepath.Join(filepath.Dir(j.path), dir)))
+			words = append(words, "-o "+shell.QuotePath(filepath.Join(filepath.Dir(j.path), dir)))
 		}
 	}
 	if f.Gen.Main {

@@ -31,7 +31,7 @@ func launched(nodes, devices int, command ...string) *interop.Target {
 	p.DP = nodes * devices
 	return &interop.Target{Plan: p, Job: &spec.Job{Name: "Llama 3.1/8B"}, Command: command,
 		Hardware: &costmodel.Cluster{Nodes: nodes, GPU: costmodel.GPU{Name: "H100-SXM-80GB", Arch: "sm_90a"},
-			Node: costmodel.Node{Devices: devices, Whole: 8, Host: costmodel.Host{Cores: 96}}}}
+			Node: costmodel.Node{Devices: devices, FullDevices: 8, Host: costmodel.Host{Cores: 96}}}}
 }
 
 // runScript runs a script in bash. The programs of launchers are replaced by ones that print their names and arguments.

@@ -40,9 +40,9 @@ func New(t *interop.Target) (*Run, error) {
 	nodes, devices := t.Nodes()
 	node := t.Hardware.Node
 	r := &Run{Name: name(t), Nodes: nodes, Devices: devices, HasGPUs: !t.Hardware.IsCPU(),
-		IsWhole: node.Whole <= devices, Cores: node.Host.Cores}
+		IsWhole: node.FullDevices <= devices, Cores: node.Host.Cores}
 	if !r.IsWhole {
-		r.Cores = node.Host.Cores * devices / node.Whole
+		r.Cores = node.Host.Cores * devices / node.FullDevices
 	}
 	summary := fmt.Sprintf("%s on %s of %d × %s", t.Plan, Count(nodes, "node"), devices, t.Hardware.GPU.Name)
 	r.Summary = strings.Join(strings.Fields(summary), " ")

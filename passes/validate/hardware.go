@@ -123,7 +123,7 @@ func (r *Row) nodes(c *costmodel.Cluster, row *gpuRow, gpus int) error {
 	if host != c.Node.Devices && len(c.Network) > 0 && row.perDomain == 0 {
 		c.Network[0].NICs = max(1, c.Network[0].NICs*host/c.Node.Devices)
 	}
-	c.Node.Devices, c.Nodes, c.Node.Whole = per, gpus/per, max(per, host)
+	c.Node.Devices, c.Nodes, c.Node.FullDevices = per, gpus/per, max(per, host)
 	if row.switched {
 		c.Node.Link.Kind = "nvswitch"
 	}

@@ -58,7 +58,7 @@ func Check(path string, data []byte, neighbor string) error {
 		return nil
 	case has("model_type"):
 		return refuse("", "this is a model, and JOB must be a job; to plan the model: planc plan --model %s --cluster "+
-			"NAME --global-batch N --seq-len N", shell.Path(path))
+			"NAME --global-batch N --seq-len N", shell.QuotePath(path))
 	}
 	for _, t := range otherTools {
 		if has(t.keys...) || !isMapping && slices.ContainsFunc(t.words, func(w string) bool {
@@ -79,5 +79,5 @@ func checkHint(path string, data []byte) string {
 	if _, sure := formats.Recognize([]interop.File{{Name: path, Data: data}}); sure == interop.No {
 		return ""
 	}
-	return fmt.Sprintf("planc check %s checks its plan, ", shell.Path(path))
+	return fmt.Sprintf("planc check %s checks its plan, ", shell.QuotePath(path))
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/planc-dev/planc/planner/quantity"
 )
 
-// NoFit returns what follows the message that nothing fits: the plan that lacks least memory, and the changes
+// NoPlan returns what follows the message that nothing fits: the plan that lacks least memory, and the changes
 // under which a plan fits, each with its additional cost per hour.
-func NoFit(plan string, p costmodel.Predict, stage int, staged bool, changes []search.Change,
+func NoPlan(plan string, p costmodel.Predict, stage int, staged bool, changes []search.Change,
 	now *costmodel.Cluster) string {
 	var b strings.Builder
 	m := p.MemoryBytes

@@ -90,7 +90,7 @@ func priced(nodes int) *costmodel.Cluster {
 func TestScreens(t *testing.T) {
 	for name, got := range map[string]string{
 		"plan": Plan(example()), "unfit": Plan(unfit()), "explain": Explain(example()),
-		"nofit": NoFit("tp 8 · pp 4", unfit().Predict, 0, true, []search.Change{
+		"nofit": NoPlan("tp 8 · pp 4", unfit().Predict, 0, true, []search.Change{
 			{Set: map[string]any{"plan.tp": nil, "plan.zero": nil, "plan.micro_batch": nil},
 				Best: search.Priced{Predict: unfit().Predict}, Cluster: priced(4)},
 			{Set: map[string]any{"cluster.nodes": 6}, Best: search.Priced{Predict: unfit().Predict},

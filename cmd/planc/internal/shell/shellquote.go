@@ -9,21 +9,21 @@ import (
 // plainWord matches words that need no quotes in a shell.
 var plainWord = regexp.MustCompile(`^[\p{L}\p{N}_@%+=:,./-]+$`)
 
-// Word quotes a word for a shell.
-func Word(s string) string {
+// Quote quotes a word for a shell.
+func Quote(s string) string {
 	if plainWord.MatchString(s) {
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// Path quotes a path for a shell, with slashes. It prefixes a path that looks like a flag with "./".
-func Path(path string) string {
+// QuotePath quotes a path for a shell, with slashes. It prefixes a path that looks like a flag with "./".
+func QuotePath(path string) string {
 	path = filepath.ToSlash(path)
 	if strings.HasPrefix(path, "-") && path != "-" {
 		path = "./" + path
 	}
-	return Word(path)
+	return Quote(path)
 }
 
 // Slashed returns a path with slashes, as messages print it on every platform.

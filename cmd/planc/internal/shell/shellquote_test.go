@@ -12,7 +12,7 @@ func TestShellPath(t *testing.T) {
 		"a b.yaml": "'a b.yaml'", "it's.yaml": `'it'\''s.yaml'`, "$HOME.yaml": "'$HOME.yaml'", "~/x.yaml": "'~/x.yaml'",
 		"-o.yaml": "./-o.yaml", "a;b": "'a;b'", "a\nb": "'a\nb'",
 	} {
-		got := Path(path)
+		got := QuotePath(path)
 		if got != want {
 			t.Errorf("%q is written %s, want %s", path, got, want)
 		}
