@@ -36,14 +36,24 @@ func benchmarkSearch(b *testing.B, p *Problem) {
 	b.ReportMetric(float64(n.Simulated), "simulated")
 }
 
-// drawPoints draws distinct plans of a space, with random recompute counts.
+// sortAsSpace sorts plans of a space by the order of their families in it.
+func sortAsSpace(sp *planSpace, points []candidate) {
+	first := map[*family]int{}
+	for _, f := range sp.families {
+		first[&f.family] = f.first
+	}
+	slices.SortStableFunc(points, func(a, b candidate) int { return cmp.Compare(first[a.family], first[b.family]) })
+}
+
+// drawPoints draws distinct plans of the searcher's space, with random recompute counts. It sets searched.
 func drawPoints(t testing.TB, s *searcher, r *rand.Rand, n int) []candidate {
 	t.Helper()
 	sp, err := s.space(s.problem)
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen, agains := map[ir.Plan]bool{}, map[*family][]space.RecomputeChoice{}
+	s.searched = sp
+	seen, agains := map[ir.Plan]bool{}, map[*spaceFamily][]space.RecomputeChoice{}
 	var out []candidate
 	for len(out) < n {
 		f := sp.families[r.IntN(len(sp.families))]
@@ -52,7 +62,7 @@ func drawPoints(t testing.TB, s *searcher, r *rand.Rand, n int) []candidate {
 		}
 		shardings, orders := s.Shardings(s.problem, &f.plan), f.axisOrders()
 		a := &agains[f][r.IntN(len(agains[f]))]
-		p := candidate{family: f, sharding: &shardings[r.IntN(len(shardings))], recompute: a,
+		p := candidate{family: &f.family, sharding: &shardings[r.IntN(len(shardings))], recompute: a,
 			n:     a.MinN + r.IntN(a.MaxN-a.MinN+1),
 			order: &orders[r.IntN(len(orders))]}
 		if k := p.plan(); !seen[k] {
@@ -82,7 +92,7 @@ func benchmarkPrice(b *testing.B, shuffled bool) {
 	points := drawPoints(b, s, rand.New(rand.NewPCG(1, 1)), 1<<17)
 	gaps := gapsOf(s, points[:3000])
 	if !shuffled {
-		slices.SortStableFunc(points, func(a, b candidate) int { return cmp.Compare(a.family.first, b.family.first) })
+		sortAsSpace(s.searched, points)
 	}
 	for i := range points { // fills the caches of layer costs
 		s.quote(&points[i])

@@ -49,6 +49,16 @@ func (s *pricer) candidateOf(plan ir.Plan) *candidate {
 // scattersEachMicro reports whether gradients are scattered after each micro-batch by a pass of their own.
 func (p *candidate) scattersEachMicro() bool { return p.family.splitsBackward && p.sharding.Zero >= 2 }
 
+// Priced is a plan with its prediction.
+type Priced struct {
+	Plan    ir.Plan
+	Predict costmodel.Predict
+	Stage   int // the fullest stage, whose memory the prediction reports
+}
+
+// Fits reports whether the plan fits into the devices' memory.
+func (p Priced) Fits() bool { return p.Predict.MemoryBytes.Fits() }
+
 // price is what the search compares between plans.
 type price struct {
 	time   costmodel.Seconds
@@ -61,6 +71,19 @@ func (s *pricer) candidateMemory(p *candidate) (costmodel.Memory, int) {
 	s.measureActivations(&s.activationScratch, p.family, p.recompute, p.n, p.scattersEachMicro())
 	a, stage := s.fullestStage(p.family, &s.activationScratch, s.shardingCost(p.family, *p.sharding).stateMemory)
 	return s.memoryOf(&a, &p.family.plan), stage
+}
+
+// memoryMoments returns what a rank of the fullest stage needs at each moment of training.
+func (s *pricer) memoryMoments(p *candidate) []costmodel.MemoryMoment {
+	s.measureActivations(&s.activationScratch, p.family, p.recompute, p.n, p.scattersEachMicro())
+	a, _ := s.fullestStage(p.family, &s.activationScratch, s.shardingCost(p.family, *p.sharding).stateMemory)
+	return s.problem.PricedEngine().Moments(s.memoryOf(&a, &p.family.plan), int64(a.moment1+a.moment2))
+}
+
+// arenaBytes returns the bytes of the arena of a candidate's fullest stage.
+func (s *stepBounder) arenaBytes(p *candidate) int {
+	s.measureActivations(&s.activationScratch, p.family, p.recompute, p.n, p.scattersEachMicro())
+	return s.peakBytes(p.family, &s.activationScratch, s.shardingCost(p.family, *p.sharding).stateMemory)
 }
 
 // price simulates a plan that fits. Of a plan that does not fit, only the memory is known.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/passes/search/space"
 )
 
 // lazyMesh is a plan's mesh, built when it is first needed, with the strides that decide where the collectives of
@@ -138,7 +139,7 @@ func (s *collectiveTimer) routeSetFor(p *profile, m *lazyMesh) *routeSet {
 // clusterCosts hold the times of layers and collectives on one cluster. They do not depend on the batch or on the
 // devices' memory.
 type clusterCosts struct {
-	firstProblem *Problem // one of the problems that they are valid for
+	firstProblem *space.Problem // one of the problems that they are valid for
 	firstDevice  costmodel.Device
 
 	layerTimeCache    map[costKey][]layerTimes
@@ -152,7 +153,7 @@ type clusterCosts struct {
 }
 
 // newClusterCosts returns empty costs.
-func newClusterCosts(p *Problem, dev costmodel.Device) *clusterCosts {
+func newClusterCosts(p *space.Problem, dev costmodel.Device) *clusterCosts {
 	return &clusterCosts{firstProblem: p, firstDevice: dev, layerTimeCache: map[costKey][]layerTimes{},
 		messages:       map[[2]int]costmodel.Seconds{},
 		routesByStride: map[routeKey]*costmodel.Route{}, internedRoutes: map[costmodel.Route]*costmodel.Route{},

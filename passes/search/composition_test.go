@@ -109,7 +109,7 @@ func plansOf(t testing.TB, s *searcher, r *rand.Rand, n int) []ir.Plan {
 		ep, etp        int
 		kind, schedule string
 	}
-	group := map[kind][]*family{}
+	group := map[kind][]*spaceFamily{}
 	var kinds []kind
 	for _, f := range sp.families {
 		k := kind{f.plan.DP, f.plan.TP, f.plan.PP, f.plan.CP, f.plan.EP, f.plan.ETP, f.plan.CPKind, f.plan.Schedule}

@@ -48,22 +48,6 @@ func (s *layerProfiler) baseOf(c *degreeClass, plan *ir.Plan) *baseProfile {
 	return c.base
 }
 
-// degreeClass returns the class of a plan with the current micro-batch. Plans whose degrees are illegal have none.
-func (e *enumeration) degreeClass(plan *ir.Plan) *degreeClass {
-	if !e.degreesLegal {
-		return nil
-	}
-	all := &e.classes[bit(plan.Splits())]
-	for len(*all) <= e.microIndex {
-		if len(e.classSlab) == 0 {
-			e.classSlab = make([]degreeClass, 64)
-		}
-		e.classSlab[0].routeSets = e.routeSets[bit(plan.Splits())]
-		*all, e.classSlab = append(*all, &e.classSlab[0]), e.classSlab[1:]
-	}
-	return (*all)[e.microIndex]
-}
-
 // workBound returns [layerTimer.minWork] of a class's plans, which is the same for each.
 func (s *layerTimer) workBound(c *degreeClass, plan *ir.Plan) costmodel.Seconds {
 	if c == nil {
@@ -75,9 +59,38 @@ func (s *layerTimer) workBound(c *degreeClass, plan *ir.Plan) costmodel.Seconds 
 	return c.minWork
 }
 
+// minWork returns a lower bound of a plan's step for any split of its blocks and any sharding: a stage's even share
+// of the compute time of all layers, without recomputation, messages or collectives. With a split backward pass,
+// gradients are counted as if they were not added to earlier ones, if a sharding allows that.
+func (s *layerTimer) minWork(p *ir.Plan) costmodel.Seconds {
+	work := s.layersWork(p)
+	if p.Splits() && p.Replicas() > 1 {
+		q := *p
+		q.Zero = 2 - min(2, p.Zero)
+		work = min(work, s.layersWork(&q))
+	}
+	return costmodel.Seconds(p.MicroBatches) * work / costmodel.Seconds(p.PP) * (1 - tie)
+}
+
+// layersWork returns the compute time of all layers for one micro-batch, under a plan's sharding.
+func (s *layerTimer) layersWork(p *ir.Plan) costmodel.Seconds {
+	b, k := s.base(*p), deviceMicro{s.device, p.MicroBatch}
+	work, known := b.workByDevice[k]
+	if !known {
+		works := s.computeTimes(b.profile, p.MicroBatch, s.moeLoad(&b.key, p.MicroBatch))
+		for _, seg := range b.prog.Model.Segments {
+			for _, own := range works[b.profile.index(seg)] {
+				work += costmodel.Seconds(seg.Count) * own.time
+			}
+		}
+		b.workByDevice[k] = work
+	}
+	return work
+}
+
 // minLayerTime returns a lower bound of the time of a micro-batch in all layers, collectives included, in any order
 // of the axes.
-func (s *layerTimer) minLayerTime(p *Problem, c *degreeClass, plan ir.Plan) costmodel.Seconds {
+func (s *layerTimer) minLayerTime(p *space.Problem, c *degreeClass, plan ir.Plan) costmodel.Seconds {
 	if c.minLayerTime > 0 {
 		return c.minLayerTime
 	}
@@ -96,7 +109,7 @@ func (s *layerTimer) minLayerTime(p *Problem, c *degreeClass, plan ir.Plan) cost
 
 // routeSetsOf returns the distinct route sets of a class's layers over all orders of the axes. They do not depend on
 // the micro-batch.
-func (s *layerTimer) routeSetsOf(p *Problem, c *degreeClass, plan ir.Plan) (out []*routeSet) {
+func (s *layerTimer) routeSetsOf(p *space.Problem, c *degreeClass, plan ir.Plan) (out []*routeSet) {
 	if c.routeSets != nil && *c.routeSets != nil {
 		return *c.routeSets
 	}
@@ -117,7 +130,7 @@ func (s *layerTimer) routeSetsOf(p *Problem, c *degreeClass, plan ir.Plan) (out 
 // with the part w of a micro-batch's work W ends no earlier than after m·w plus the parts of all earlier stages. The
 // last stage ends earliest if all end at once, each part being 1-1/m times the previous one: after W/(1-(1-1/m)^pp).
 // It is 0 for plans with a split backward pass.
-func (s *layerTimer) pipelineBound(p *Problem, c *degreeClass, plan *ir.Plan) costmodel.Seconds {
+func (s *layerTimer) pipelineBound(p *space.Problem, c *degreeClass, plan *ir.Plan) costmodel.Seconds {
 	if c == nil || plan.Splits() {
 		return 0
 	}
@@ -135,4 +148,29 @@ func (f *family) base() *baseProfile {
 		return f.class.blocks[0].base
 	}
 	return f.class.base
+}
+
+// copyFor returns the class for a second worker.
+func (c *degreeClass) copyFor(t *layerProfiler, all map[*degreeClass]*degreeClass) *degreeClass {
+	if c == nil || all[c] != nil {
+		return all[c]
+	}
+	own := *c
+	if c.routeSets != nil && *c.routeSets == nil {
+		own.routeSets = nil
+	}
+	if c.base != nil {
+		own.base = t.bases[c.base.key]
+	}
+	if c.degreeClassDetails != nil {
+		in := *c.degreeClassDetails
+		own.degreeClassDetails = &in
+		in.blocks = [space.VariantCount]*blocks{}
+		for i := range in.layerTimes {
+			in.layerTimes[i] = slices.Clone(in.layerTimes[i])
+		}
+		in.timeBounds = slices.Clone(in.timeBounds)
+	}
+	all[c] = &own
+	return &own
 }

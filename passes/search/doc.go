@@ -10,9 +10,15 @@
 // layer once per key (layerprofile.go). The result is a base profile, whose flops and bytes are linear in the
 // micro-batch (baseprofile.go, layermemory.go). statelayout.go says where parameters and optimizer state live under
 // each sharding, and pipelinesplit.go which chunks of a pipeline are alike. Memory is then a closed form, exact to
-// the byte (stagememory.go). Time has four levels, from cheap to exact: the time of all layers (degreeclass.go), a
-// closed form of the step, a simulation with lower bounds of the passes (both in stepbound.go), and the full
-// simulation (candidateprice.go). The first three are lower bounds.
+// the byte (stagememory.go), and recompute counts are solved with it (family.go). Time has four levels, from cheap to
+// exact: the time of all layers (degreeclass.go), a closed form of the step, a simulation with lower bounds of the
+// passes (both in stepbound.go), and the full simulation (candidateprice.go). The first three are lower bounds.
+//
+// The files of the pricer refer to nothing that belongs to the search, and the search adds no methods to their types
+// (pricerfiles_test.go). A family is what the pricer knows of plans that differ only in the open choices, and a
+// spaceFamily adds the bounds and branches of a search. A candidate is one plan of a family, and a member adds its
+// position in the space. The pricer is not a package of its own yet: the search uses about 90 of its names, and the
+// tests of the search compare as many of its parts with the tables of the passes.
 //
 // The search drops a plan only if a bound that cannot be wrong says that it does not fit or cannot be faster. Tests
 // compare the closed forms with the tables of the passes and with compiled programs (plantables.go): what is priced

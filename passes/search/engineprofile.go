@@ -7,13 +7,14 @@ import (
 	"github.com/planc-dev/planc/costmodel/engines"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/passes"
+	"github.com/planc-dev/planc/passes/search/space"
 )
 
 // Runtimes other than planc's run other kernels and save other values. Their layers come from costmodel. Everything
 // else comes from the passes: stages, buckets, schedules and arenas. So one search serves all engines.
 
 // transformerShape returns the shape of a model as other runtimes run it.
-func transformerShape(m *ir.Model, d Dims) engines.Transformer {
+func transformerShape(m *ir.Model, d space.Dims) engines.Transformer {
 	t := engines.Transformer{Seq: d.Seq, Hidden: d.Hidden, Heads: d.Heads(), KVHeads: d.KVHeads, FFN: d.FFN,
 		Vocab: d.Vocab, KeysSeen: float64(d.Seq)}
 	for _, s := range m.Segments {

@@ -32,7 +32,7 @@ type enumeration struct {
 	degreeChoice
 	classSlab []degreeClass // preallocated classes
 
-	basesMet     map[profileKey]bool // bases already listed, if only bases are listed
+	basesMet     map[baseRequest]bool // bases already listed, if only bases are listed
 	baseRequests []baseRequest
 }
 
@@ -274,6 +274,22 @@ func even(blocks, chunks int) []int {
 	return out
 }
 
+// degreeClass returns the class of a plan with the current micro-batch. Plans whose degrees are illegal have none.
+func (e *enumeration) degreeClass(plan *ir.Plan) *degreeClass {
+	if !e.degreesLegal {
+		return nil
+	}
+	all := &e.classes[bit(plan.Splits())]
+	for len(*all) <= e.microIndex {
+		if len(e.classSlab) == 0 {
+			e.classSlab = make([]degreeClass, 64)
+		}
+		e.classSlab[0].routeSets = e.routeSets[bit(plan.Splits())]
+		*all, e.classSlab = append(*all, &e.classSlab[0]), e.classSlab[1:]
+	}
+	return (*all)[e.microIndex]
+}
+
 // visit adds a family, or records why it is illegal.
 func (e *enumeration) visit(plan *ir.Plan, split []int) {
 	broken := 0
@@ -302,14 +318,13 @@ func (e *enumeration) visit(plan *ir.Plan, split []int) {
 }
 
 // family returns the family of a plan; its size is 0 if the pins allow no plan of it.
-func (e *enumeration) family(plan *ir.Plan, split []int) *family {
+func (e *enumeration) family(plan *ir.Plan, split []int) *spaceFamily {
 	if len(e.slab) == 0 {
 		e.slab = make([]familySlot, 64)
 	}
 	slot := &e.slab[0] // may hold a rejected family
-	slot.family, slot.spec = family{familySpec: &slot.spec, class: e.degreeClass(plan)}, familySpec{plan: *plan,
-		counts: split,
-		first:  e.out.size, splitsBackward: plan.Splits()}
+	slot.spec = familySpec{plan: *plan, counts: split, splitsBackward: plan.Splits()}
+	slot.family = spaceFamily{family: family{familySpec: &slot.spec, class: e.degreeClass(plan)}, first: e.out.size}
 	f := &slot.family
 	if len(e.p.BrokenPins(*plan)) > 0 {
 		return f
@@ -387,4 +402,44 @@ func (e *enumeration) brokenPins() []Reason {
 		}
 	}
 	return rs
+}
+
+// listBases records the bases that a choice of the degrees needs without recomputation.
+func (e *enumeration) listBases(plan *ir.Plan) {
+	for _, vpp := range []int{1, 2} {
+		plan.VPP = vpp
+		for _, plan.Schedule = range e.p.Schedules(plan) {
+			if b := baseRequestOf(*plan); !e.basesMet[b] && (plan.PP > 1 || plan.VPP == 1) {
+				e.basesMet[b] = true
+				e.baseRequests = append(e.baseRequests, b)
+			}
+		}
+	}
+}
+
+// neededBases returns the bases that an enumeration needs, in its order, and then those that bounds of families with
+// a split backward pass need.
+func (s *searcher) neededBases(p *Problem, set *space.RuleContext) []baseRequest {
+	e := &enumeration{s: s, p: p, set: set, basesMet: map[baseRequest]bool{}}
+	e.degrees()
+	return withSplitBackward(p, e.baseRequests)
+}
+
+// recomputeBases lists the bases that the families of a search need once they are expanded: those of the first and of
+// the queued families, in the order of their bounds.
+func (h *bestFirst) recomputeBases(first *spaceFamily) []baseRequest {
+	floors := map[*baseProfile]costmodel.Seconds{first.base(): 0}
+	var last *baseProfile
+	for i := range h.queue {
+		e := &h.queue[i]
+		if e.family == nil {
+			continue
+		}
+		b := e.family.base()
+		if least, met := floors[b]; b != last && !met || e.floor < least {
+			floors[b] = e.floor
+		}
+		last = b
+	}
+	return sortedRecomputeBases(h.space.problem, floors, h.filter.recompute)
 }

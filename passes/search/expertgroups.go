@@ -154,9 +154,9 @@ type Experts struct {
 }
 
 // ExpertsOf describes the experts of a plan.
-func ExpertsOf(p *Problem, plan ir.Plan) Experts {
+func ExpertsOf(p *space.Problem, plan ir.Plan) Experts {
 	s, k := &layerTimer{}, keyOf(plan)
-	s.dims = DimsOf(p.Model)
+	s.dims = space.DimsOf(p.Model)
 	e := Experts{Replicas: space.ExpertReplicas(&plan)}
 	if p.PricedEngine().Own && plan.MoESlack > 0 {
 		l := s.moeLoad(&k, plan.MicroBatch)

@@ -70,13 +70,13 @@ func choiceFilter(c *choice, chosen *ir.Plan, want func(string) bool) *filter {
 	case "zero_group":
 		return &filter{member: func(m *member) bool { return want(strconv.Itoa(m.sharding.Group)) }}
 	case "axis_order":
-		return &filter{family: func(f *family) bool {
+		return &filter{family: func(f *spaceFamily) bool {
 			return sameDegrees(&f.plan, chosen)
 		}, member: func(m *member) bool {
 			return want(m.order.name)
 		}}
 	}
-	return &filter{family: func(f *family) bool { return want(c.value(&f.plan)) }}
+	return &filter{family: func(f *spaceFamily) bool { return want(c.value(&f.plan)) }}
 }
 
 // sameDegrees reports whether two plans have the same degrees.

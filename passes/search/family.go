@@ -5,70 +5,55 @@ import (
 	"slices"
 
 	"github.com/planc-dev/planc/costmodel"
+	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/passes/search/space"
 )
 
-// branch is the plans of a family with one recompute choice. The number of recomputed blocks is solved.
-type branch struct {
-	family    *family
-	recompute space.RecomputeChoice
-	first     int // index of its first plan in the space
-	size      int
-	// bytes by which even the smallest state exceeds the memory; 0 if it may fit
-	overBytes int
-	n         int // the smallest recompute count with which any plan may fit
-	floor     costmodel.Seconds
-	bounded   bool     // overBytes, n and floor are computed
-	members   []member // once expanded
+// family is the plans that agree in everything except sharding, recomputation and axis order. Most families are never
+// examined, so the details of those that are live in a separate allocation.
+type family struct {
+	*familyDetails // nil until the family is examined, see withDetails
+	*familySpec
+	class *degreeClass // a plan from outside the search has a class of its own
 }
 
-// member is a plan of a branch with the smallest recompute count with which it fits. If none fits, it has the count
-// that exceeds the memory least.
-type member struct {
-	candidate
-	index     int // in the space
-	overBytes int // bytes by which it exceeds the memory
-	floor     costmodel.Seconds
+// familySpec identifies a family. It never changes, and workers share it.
+type familySpec struct {
+	splitsBackward bool // the backward pass has two parts, for inputs and for weights
+	// without the open choices, with the axes in their default order
+	plan       ir.Plan
+	counts     []int    // blocks per chunk
+	orderNames []string // axis orders that the pins allow
+}
+
+// familyDetails is what is known about one examined family. The fields that pricing reads most come first, for
+// locality.
+type familyDetails struct {
+	split         *pipelineSplit
+	shardingCosts []shardingCost // by the sharding's index
+	fullStages    []stageBuffers
+
+	minBytes       int           // no plan of the family needs less
+	minStateMemory []stateMemory // minimum over its shardings, once expanded
+	layers         [][]layerRun  // of each chunk
+}
+
+// withDetails returns the family after allocating its details.
+func (f *family) withDetails() *family {
+	if f.familyDetails == nil {
+		f.familyDetails = &familyDetails{}
+	}
+	return f
 }
 
 // noRecompute is the choice to recompute nothing; anyRecompute stands for any choice.
 var noRecompute, anyRecompute = space.RecomputeChoice{Kind: "none"}, space.RecomputeChoice{Kind: space.AnyKind}
 
-// branchesOf lists a family's branches.
-func (s *searcher) branchesOf(p *Problem, f *family) []*branch {
-	if f.withDetails().branches != nil {
-		return f.branches
-	}
-	agains := s.RecomputeChoices(p, &f.plan, slices.Max(f.counts))
-	all := make([]branch, len(agains))
-	f.branches = make([]*branch, 0, len(agains))
-	for i, a := range agains {
-		b := &all[i]
-		b.family, b.recompute, b.size = f, a, f.size/len(agains)
-		b.first = f.first + i*b.size
-		f.branches = append(f.branches, b)
-	}
-	return f.branches
-}
-
-// boundBranch computes a branch's bounds, unless that was done.
-func (s *searcher) boundBranch(p *Problem, b *branch) {
-	if b.bounded {
-		return
-	}
-	b.bounded = true
-	f := b.family
-	b.n, b.overBytes = s.branchFit(p, b)
-	if b.overBytes == 0 {
-		b.floor = max(f.floor, s.familyBound(f, &b.recompute, b.n))
-	}
-}
-
-// branchFit returns the smallest recompute count with which a branch may fit, and by how many bytes it does not.
-func (s *memoryPricer) branchFit(p *Problem, b *branch) (least, lacks int) {
-	f := b.family
+// minFit returns the smallest recompute count with which a family's plans with one recompute choice may fit, and by
+// how many bytes none of them does.
+func (s *memoryPricer) minFit(p *space.Problem, f *family, a *space.RecomputeChoice) (least, lacks int) {
 	for j, each := range f.scatterChoices(s.Shardings(p, &f.plan)) {
-		n, over := s.minRecomputed(f, &b.recompute, s.minStateMemory(p, f), each)
+		n, over := s.minRecomputed(f, a, s.minStateMemory(p, f), each)
 		if j == 0 || over < lacks || over == lacks && n < least {
 			least, lacks = n, over
 		}
@@ -78,7 +63,7 @@ func (s *memoryPricer) branchFit(p *Problem, b *branch) (least, lacks int) {
 
 // minStateMemory returns the minimum over all shardings of each part of the state, by stage. Only the stages in
 // [memoryPricer.fullStages] are filled in.
-func (s *memoryPricer) minStateMemory(p *Problem, f *family) []stateMemory {
+func (s *memoryPricer) minStateMemory(p *space.Problem, f *family) []stateMemory {
 	if f.withDetails().minStateMemory != nil {
 		return f.minStateMemory
 	}
@@ -114,32 +99,6 @@ func (f *family) scatterChoices(shardings []space.Sharding) []bool {
 		}
 	}
 	return out
-}
-
-// membersOf lists a branch's plans.
-func (s *searcher) membersOf(p *Problem, b *branch) []member {
-	if b.members != nil {
-		return b.members
-	}
-	s.boundBranch(p, b)
-	f, shardings := b.family, s.Shardings(p, &b.family.plan)
-	orders := f.axisOrders()
-	b.members = make([]member, 0, len(shardings)*len(orders))
-	for i := range shardings {
-		shard := &shardings[i]
-		n, over := s.minRecomputed(f, &b.recompute, s.shardingCost(f, *shard).stateMemory, f.splitsBackward &&
-			shard.Zero >= 2)
-		for j := range orders {
-			m := member{candidate: candidate{family: f, sharding: shard, recompute: &b.recompute, n: n,
-				order: &orders[j]},
-				index: b.first + len(b.members), overBytes: over}
-			if over == 0 {
-				m.floor = max(b.floor, s.stepBound(f, *shard, &b.recompute, n, &orders[j]))
-			}
-			b.members = append(b.members, m)
-		}
-	}
-	return b.members
 }
 
 // minRecomputed returns the smallest recompute count with which a plan fits, or the one that exceeds the memory
@@ -178,7 +137,7 @@ func (s *memoryPricer) minRecomputed(f *family, a *space.RecomputeChoice, state 
 }
 
 // recomputeIsFaster reports whether recomputed blocks are faster.
-func (s *layerTimer) recomputeIsFaster(m *member) bool {
+func (s *layerTimer) recomputeIsFaster(m *candidate) bool {
 	if !m.family.splitsBackward || m.recompute.Grouped || m.recompute.Kind == "none" {
 		return false
 	}
@@ -191,7 +150,7 @@ func (s *layerTimer) recomputeIsFaster(m *member) bool {
 
 // minBytes returns a lower bound of the memory of any plan of a family: the most sharding, with one saved block input
 // per chunk.
-func (s *memoryPricer) minBytes(p *Problem, f *family) int {
+func (s *memoryPricer) minBytes(p *space.Problem, f *family) int {
 	if f.withDetails().minBytes > 0 {
 		return f.minBytes
 	}
@@ -234,24 +193,24 @@ func (b *blocks) minChunkBytes(c *chunkKind, split bool) (size int) {
 	return size
 }
 
-// triedCount is a recompute count of a member with its closed-form time, and its simulated time once known.
+// triedCount is a recompute count of a candidate with its closed-form time, and its simulated time once known.
 type triedCount struct {
 	n           int
 	floor, time costmodel.Seconds
 }
 
-// solveRecompute returns a member with its fastest recompute count, and of equally fast ones the smallest. This is
-// the smallest count that fits, except if recomputed blocks are faster (see layerTimeBounds). Then counts are
-// simulated in the order of their closed forms, until one exceeds the fastest or the limit. ok is false if a bound
-// says that the member exceeds the limit.
-func (s *pricer) solveRecompute(m *member, limit costmodel.Seconds) (best candidate, ok bool) {
-	best = m.candidate
+// solveRecompute returns a candidate with its fastest recompute count, and of equally fast ones the smallest. This is
+// the smallest count that fits, which the candidate has, except if recomputed blocks are faster (see layerTimeBounds).
+// Then counts are simulated in the order of their closed forms, until one exceeds the fastest or the limit. ok is
+// false if a bound says that the candidate exceeds the limit.
+func (s *pricer) solveRecompute(m *candidate, limit costmodel.Seconds) (best candidate, ok bool) {
+	best = *m
 	if !s.recomputeIsFaster(m) {
 		return best, s.simulatedBound(&best) <= limit
 	}
 	all := s.triedScratch[:0]
 	for n := m.n; n <= m.recompute.MaxN; n++ {
-		p := m.candidate
+		p := *m
 		p.n = n
 		if q := s.quote(&p); q.bytes <= s.arenaCapacity {
 			all = append(all, triedCount{n: n, floor: q.time})
@@ -264,7 +223,7 @@ func (s *pricer) solveRecompute(m *member, limit costmodel.Seconds) (best candid
 		if all[i].floor > limit {
 			break
 		}
-		p := m.candidate
+		p := *m
 		p.n = all[i].n
 		if s.simulatedBound(&p) > limit {
 			continue

@@ -81,14 +81,14 @@ func (s *searcher) nearest(sp *planSpace, k *filter) Priced {
 	if k == nil {
 		k = &filter{}
 	}
-	var families []*family
+	var families []*spaceFamily
 	for _, f := range sp.families {
 		if k.family == nil || k.family(f) {
-			s.minBytes(sp.problem, f)
+			s.minBytes(sp.problem, &f.family)
 			families = append(families, f)
 		}
 	}
-	slices.SortStableFunc(families, func(a, b *family) int { return cmp.Compare(a.minBytes, b.minBytes) })
+	slices.SortStableFunc(families, func(a, b *spaceFamily) int { return cmp.Compare(a.minBytes, b.minBytes) })
 	n := &nearest{s: s}
 	for _, f := range families {
 		if n.found && f.minBytes-s.arenaCapacity > n.over {
@@ -108,7 +108,7 @@ type nearest struct {
 }
 
 // family examines a family's plans, those that may exceed memory least first.
-func (n *nearest) family(sp *planSpace, f *family, k *filter) {
+func (n *nearest) family(sp *planSpace, f *spaceFamily, k *filter) {
 	var ms []*member
 	for _, b := range n.s.branchesOf(sp.problem, f) {
 		if k.recompute != nil && !k.recompute(b.recompute.Kind) {

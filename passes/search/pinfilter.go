@@ -33,7 +33,7 @@ func filterFor(p, under Pins) *filter {
 		}
 	}
 	return &filter{
-		family: func(f *family) bool {
+		family: func(f *spaceFamily) bool {
 			for key := range families {
 				if !families.Allows(key, narrowing[key](&f.plan)) {
 					return false

@@ -115,7 +115,7 @@ func (w *riskWindow) expand(n *riskNode) {
 // requeueUnderPressure queues a family again if its plans have more memory pressure than was known, and reports
 // whether it did.
 func (w *riskWindow) requeueUnderPressure(n *riskNode) bool {
-	least := w.s.minBytes(w.space.problem, n.family)
+	least := w.s.minBytes(w.space.problem, &n.family.family)
 	if least > w.s.arenaCapacity {
 		return false // queueBranches counts them
 	}
@@ -171,8 +171,9 @@ func (w *riskWindow) minPressure(m *member) int {
 
 // pressureAt returns a member's memory pressure with a recompute count; it is very large if the plan does not fit.
 func (w *riskWindow) pressureAt(m *member, n int) int {
-	w.s.measureActivations(&w.s.activationScratch, m.family, m.recompute, n, m.scattersEachMicro())
-	bytes := w.s.peakBytes(m.family, &w.s.activationScratch, w.s.shardingCost(m.family, *m.sharding).stateMemory)
+	p := m.candidate
+	p.n = n
+	bytes := w.s.arenaBytes(&p)
 	if bytes > w.s.arenaCapacity {
 		return 1 << 20
 	}
@@ -180,14 +181,14 @@ func (w *riskWindow) pressureAt(m *member, n int) int {
 }
 
 // pressure returns the memory pressure of an arena that fits.
-func (s *memoryPricer) pressure(bytes int) int {
+func (s *searcher) pressure(bytes int) int {
 	return pressure(int64(s.arenaCapacity-bytes), s.usableBytes)
 }
 
 // queueCounts queues the fastest plan of a member with the node's memory pressure, and the member again with more.
 func (w *riskWindow) queueCounts(n *riskNode) {
 	m := n.member
-	if w.s.recomputeIsFaster(m) {
+	if w.s.recomputeIsFaster(&m.candidate) {
 		for i := m.n; i <= m.recompute.MaxN; i++ {
 			if p := w.pressureAt(m, i); p < 1<<20 {
 				w.queuePlan(m, i, p)
@@ -358,14 +359,6 @@ func simplicity(p *ir.Plan) [mechanisms]int {
 	recompute := slices.Index([]string{"none", "selective", "full"}, p.Recompute)
 	return [mechanisms]int{p.PP, p.VPP, bit(p.Splits()), p.CP, p.TP, p.ETP, recompute, p.Zero,
 		bit(p.Zero > 0 && p.ZeroGroup < p.Replicas()), p.EP}
-}
-
-// bit returns 1 for true.
-func bit(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // riskOf returns the risk of a plan with its prediction.

@@ -7,13 +7,12 @@ import (
 	"github.com/planc-dev/planc/passes/search/space"
 
 	"github.com/planc-dev/planc/costmodel"
-	"github.com/planc-dev/planc/ir"
 )
 
 // planSpace is the legal plans that the pins allow, in the order that breaks ties.
 type planSpace struct {
 	problem  *Problem
-	families []*family
+	families []*spaceFamily
 	size     int // number of plans
 
 	// the families in the order of their bounds, once requested
@@ -22,54 +21,22 @@ type planSpace struct {
 	raisedBounds int
 }
 
-// family is the plans that agree in everything except sharding, recomputation and axis order. Most families are never
-// examined, so the details of those that are live in a separate allocation.
-type family struct {
-	*familyDetails // nil until the family is examined, see withDetails
-	*familySpec
-	class *degreeClass // a plan from outside the search has a class of its own
+// spaceFamily is a family of a space, with what the search knows about it.
+type spaceFamily struct {
+	family
 	// cheap lower bound of the step of any plan; 0 if not computed
 	roughFloor costmodel.Seconds
 	// tighter and more expensive lower bound; 0 if not computed
-	floor costmodel.Seconds
-}
-
-// familySpec identifies a family, as the enumeration found it. It never changes, and workers share it.
-type familySpec struct {
-	splitsBackward bool // the backward pass has two parts, for inputs and for weights
-	// without the open choices, with the axes in their default order
-	plan       ir.Plan
-	counts     []int    // blocks per chunk
-	orderNames []string // axis orders that the pins allow
-	first      int      // index of its first plan in the space
-	size       int
+	floor    costmodel.Seconds
+	branches []*branch // once expanded
+	first    int       // index of its first plan in the space
+	size     int       // number of plans
 }
 
 // familySlot allocates a family together with its spec.
 type familySlot struct {
-	family
-	spec familySpec
-}
-
-// familyDetails is what is known about one examined family. The fields that pricing reads most come first, for
-// locality.
-type familyDetails struct {
-	split         *pipelineSplit
-	shardingCosts []shardingCost // by the sharding's index
-	fullStages    []stageBuffers
-
-	minBytes       int           // no plan of the family needs less
-	branches       []*branch     // once expanded
-	minStateMemory []stateMemory // minimum over its shardings, once expanded
-	layers         [][]layerRun  // of each chunk
-}
-
-// withDetails returns the family after allocating its details.
-func (f *family) withDetails() *family {
-	if f.familyDetails == nil {
-		f.familyDetails = &familyDetails{}
-	}
-	return f
+	family spaceFamily
+	spec   familySpec
 }
 
 // maxFamilies is the largest number of families that a search accepts, so that any accepted job is planned within 30 s
@@ -153,4 +120,83 @@ func (sp *planSpace) ranked(s *layerTimer) []rankedFamily {
 		return a.index - b.index
 	})
 	return sp.ranks
+}
+
+// branch is the plans of a family with one recompute choice. The number of recomputed blocks is solved.
+type branch struct {
+	family    *spaceFamily
+	recompute space.RecomputeChoice
+	first     int // index of its first plan in the space
+	size      int
+	// bytes by which even the smallest state exceeds the memory; 0 if it may fit
+	overBytes int
+	n         int // the smallest recompute count with which any plan may fit
+	floor     costmodel.Seconds
+	bounded   bool     // overBytes, n and floor are computed
+	members   []member // once expanded
+}
+
+// member is a plan of a branch with the smallest recompute count with which it fits. If none fits, it has the count
+// that exceeds the memory least.
+type member struct {
+	candidate
+	index     int // in the space
+	overBytes int // bytes by which it exceeds the memory
+	floor     costmodel.Seconds
+}
+
+// branchesOf lists a family's branches.
+func (s *searcher) branchesOf(p *Problem, f *spaceFamily) []*branch {
+	if f.branches != nil {
+		return f.branches
+	}
+	agains := s.RecomputeChoices(p, &f.plan, slices.Max(f.counts))
+	all := make([]branch, len(agains))
+	f.branches = make([]*branch, 0, len(agains))
+	for i, a := range agains {
+		b := &all[i]
+		b.family, b.recompute, b.size = f, a, f.size/len(agains)
+		b.first = f.first + i*b.size
+		f.branches = append(f.branches, b)
+	}
+	return f.branches
+}
+
+// boundBranch computes a branch's bounds, unless that was done.
+func (s *searcher) boundBranch(p *Problem, b *branch) {
+	if b.bounded {
+		return
+	}
+	b.bounded = true
+	f := b.family
+	b.n, b.overBytes = s.minFit(p, &f.family, &b.recompute)
+	if b.overBytes == 0 {
+		b.floor = max(f.floor, s.familyBound(&f.family, &b.recompute, b.n))
+	}
+}
+
+// membersOf lists a branch's plans.
+func (s *searcher) membersOf(p *Problem, b *branch) []member {
+	if b.members != nil {
+		return b.members
+	}
+	s.boundBranch(p, b)
+	f, shardings := &b.family.family, s.Shardings(p, &b.family.plan)
+	orders := f.axisOrders()
+	b.members = make([]member, 0, len(shardings)*len(orders))
+	for i := range shardings {
+		shard := &shardings[i]
+		n, over := s.minRecomputed(f, &b.recompute, s.shardingCost(f, *shard).stateMemory, f.splitsBackward &&
+			shard.Zero >= 2)
+		for j := range orders {
+			m := member{candidate: candidate{family: f, sharding: shard, recompute: &b.recompute, n: n,
+				order: &orders[j]},
+				index: b.first + len(b.members), overBytes: over}
+			if over == 0 {
+				m.floor = max(b.floor, s.stepBound(f, *shard, &b.recompute, n, &orders[j]))
+			}
+			b.members = append(b.members, m)
+		}
+	}
+	return b.members
 }

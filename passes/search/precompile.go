@@ -156,26 +156,20 @@ func (s *layerProfiler) withoutHelpers() (end func()) {
 	return func() { s.precompiler.helpers = n }
 }
 
-// listBases records the bases that a choice of the degrees needs without recomputation.
-func (e *enumeration) listBases(plan *ir.Plan) {
-	for _, vpp := range []int{1, 2} {
-		plan.VPP = vpp
-		for _, plan.Schedule = range e.p.Schedules(plan) {
-			if k := baseKey(*plan); !e.basesMet[k] && (plan.PP > 1 || plan.VPP == 1) {
-				e.basesMet[k] = true
-				e.baseRequests = append(e.baseRequests, baseRequest{key: k})
-			}
-		}
-	}
+// reserveCore makes a searcher use one helper less until end is called.
+func (s *layerProfiler) reserveCore() (end func()) {
+	s.precompiler.helpers--
+	return func() { s.precompiler.helpers++ }
 }
 
-// neededBases returns the bases that an enumeration needs, in its order, and then those that bounds of families with
-// a split backward pass need.
-func (s *searcher) neededBases(p *Problem, set *space.RuleContext) []baseRequest {
-	e := &enumeration{s: s, p: p, set: set, basesMet: map[profileKey]bool{}}
-	e.degrees()
+// baseRequestOf returns the base that a plan needs, with any step.
+func baseRequestOf(plan ir.Plan) baseRequest { return baseRequest{key: baseKey(plan)} }
+
+// withSplitBackward returns the bases that an enumeration needs, in its order, and then those that bounds of families
+// with a split backward pass need.
+func withSplitBackward(p *space.Problem, plain []baseRequest) []baseRequest {
 	var each, apart []baseRequest
-	for _, w := range e.baseRequests {
+	for _, w := range plain {
 		if !w.key.splitBackward {
 			continue
 		}
@@ -185,11 +179,11 @@ func (s *searcher) neededBases(p *Problem, set *space.RuleContext) []baseRequest
 			each = append(each, w)
 		}
 	}
-	return slices.Concat(e.baseRequests, each, recomputeBases(p, slices.Concat(apart, each), nil))
+	return slices.Concat(plain, each, recomputeBases(p, slices.Concat(apart, each), nil))
 }
 
 // recomputeBases returns the bases with each kind of recomputation that a search may use.
-func recomputeBases(p *Problem, plain []baseRequest, may func(string) bool) (out []baseRequest) {
+func recomputeBases(p *space.Problem, plain []baseRequest, may func(string) bool) (out []baseRequest) {
 	for _, w := range plain {
 		for _, kind := range []string{"selective", "full"} {
 			if p.Pins.Allows("recompute", kind) && (may == nil || may(kind)) {
@@ -201,26 +195,14 @@ func recomputeBases(p *Problem, plain []baseRequest, may func(string) bool) (out
 	return out
 }
 
-// recomputeBases lists the bases that the families of a search need once they are expanded: those of the first and of
-// the queued families, in the order of their bounds.
-func (h *bestFirst) recomputeBases(first *family) (out []baseRequest) {
-	floors := map[*baseProfile]costmodel.Seconds{first.base(): 0}
-	var last *baseProfile
-	for i := range h.queue {
-		e := &h.queue[i]
-		if e.family == nil {
-			continue
-		}
-		b := e.family.base()
-		if least, met := floors[b]; b != last && !met || e.floor < least {
-			floors[b] = e.floor
-		}
-		last = b
-	}
+// sortedRecomputeBases returns the bases with each kind of recomputation, in the order of the bounds of the plans that
+// need them.
+func sortedRecomputeBases(p *space.Problem, floors map[*baseProfile]costmodel.Seconds,
+	may func(string) bool) (out []baseRequest) {
 	for b, floor := range floors {
 		out = append(out, baseRequest{b.key, floor})
 	}
-	out = recomputeBases(h.space.problem, out, h.filter.recompute)
+	out = recomputeBases(p, out, may)
 	slices.SortFunc(out, func(a, b baseRequest) int {
 		return cmp.Or(cmp.Compare(a.floor, b.floor), cmp.Compare(a.key.experts.ep, b.key.experts.ep),
 			cmp.Compare(a.key.tp, b.key.tp))

@@ -18,11 +18,14 @@ import (
 //	stepBounder       gives closer lower bounds of a step: a closed form, and a simulation
 //	pricer            simulates the step of a plan, and predicts it
 
+// tie is the relative difference below which two step times count as equal.
+const tie = 1e-9
+
 // layerProfiler compiles the layers of a model, each kind once.
 type layerProfiler struct {
 	*caches
-	problem     *Problem
-	dims        Dims
+	problem     *space.Problem
+	dims        space.Dims
 	precompiler basePrecompiler
 }
 
@@ -82,11 +85,14 @@ type pricer struct {
 	triedScratch []triedCount // memory that is reused
 }
 
-// newPricer returns the pricer of a problem that was checked.
-func newPricer(p *Problem) (s pricer) {
+// newPricer returns the pricer of a problem.
+func newPricer(p *space.Problem) (s pricer, err error) {
+	if err := p.Validate(); err != nil {
+		return s, err
+	}
 	device, _ := p.Cluster.DeviceOf(&p.PricedEngine().Kernels, p.Computes())
 	empty := p.Cluster.MemoryOf(func(string) int { return 0 }, p.Cluster.Devices(), p.Headroom)
-	s.problem, s.dims = p, DimsOf(p.Model)
+	s.problem, s.dims = p, space.DimsOf(p.Model)
 	s.caches, s.clusterCosts, s.device = newCaches(), newClusterCosts(p, device), device
 	s.Options = space.NewOptions(s.dims.Seq)
 	s.exposedTP = p.PricedEngine().ExposedTP(p.Cluster)
@@ -97,7 +103,13 @@ func newPricer(p *Problem) (s pricer) {
 	s.zeroTimeCache, s.postPassCache = map[zeroTimeKey][]zeroTime{}, map[postPassKey][]postPassBound{}
 	s.pipelineEnds = map[simulatedBoundKey]costmodel.Seconds{}
 	s.bucketPrices = map[bucketKey]*bucketPrice{}
-	return s
+	return s, nil
+}
+
+// minStep returns the step in which all devices compute only the model's own flops, at their highest rate.
+func (s *pricer) minStep() costmodel.Seconds {
+	flops := float64(s.problem.GlobalBatch) * s.modelFlops
+	return costmodel.Seconds(flops / float64(s.device.Fastest()) / float64(s.problem.Cluster.Devices()))
 }
 
 // workerCopy returns a pricer that knows what this one knows, and shares nothing that either changes except jobs.
@@ -159,6 +171,41 @@ func (b *baseProfile) clone() *baseProfile {
 	return &own
 }
 
+// merge adds what another worker has found about the model.
+func (c *caches) merge(o *caches) {
+	addTo(c.profiles, o.profiles)
+	addTo(c.bases, o.bases)
+	addTo(c.inFlight, o.inFlight)
+	addTo(c.pipelineSplits, o.pipelineSplits)
+	addTo(c.stateLayouts, o.stateLayouts)
+	addTo(c.timetables, o.timetables)
+	for d, w := range o.works {
+		if c.works[d] == nil {
+			c.works[d] = w
+		}
+		addTo(c.works[d], w)
+	}
+}
+
+// addTo adds the entries that a map does not have.
+func addTo[K comparable, V any](to, from map[K]V) {
+	for k, v := range from {
+		if _, known := to[k]; !known {
+			to[k] = v
+		}
+	}
+}
+
+// dropFitted drops everything that depends on an engine's constants. Results of the passes stay.
+func (c *caches) dropFitted() {
+	clear(c.bases)
+	clear(c.works)
+	c.stale = map[profileKey]bool{}
+	for k := range c.profiles {
+		c.stale[k] = true
+	}
+}
+
 // roundPart returns the part of a node's slots that evenly distributed tokens fill, or 1 if the node has no slots.
 func roundPart(n *ir.Node, tokens int, sent *ir.Node) float64 {
 	if !n.Attr.Round || sent == nil {
@@ -214,4 +261,12 @@ func flopsFormula(m *ir.Model) string {
 		}
 	}
 	return matmuls[:2]
+}
+
+// bit returns 1 for true.
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }

@@ -10,7 +10,7 @@ type entry struct {
 	order  int
 	member *member
 	branch *branch
-	family *family
+	family *spaceFamily
 }
 
 // before reports whether an entry precedes another.

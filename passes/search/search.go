@@ -8,19 +8,6 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// tie is the relative difference below which two step times count as equal.
-const tie = 1e-9
-
-// Priced is a plan with its prediction.
-type Priced struct {
-	Plan    ir.Plan
-	Predict costmodel.Predict
-	Stage   int // the fullest stage, whose memory the prediction reports
-}
-
-// Fits reports whether the plan fits into the devices' memory.
-func (p Priced) Fits() bool { return p.Predict.MemoryBytes.Fits() }
-
 // Counts account for every plan of the space: Space = Infeasible + Bounded + Priced.
 type Counts struct {
 	Space      int `json:"space"`      // legal plans that the pins allow
@@ -62,10 +49,11 @@ type searcher struct {
 
 // newSearcher returns the searcher of a problem.
 func newSearcher(p *Problem) (*searcher, error) {
-	if err := p.Validate(); err != nil {
+	pricer, err := newPricer(p)
+	if err != nil {
 		return nil, err
 	}
-	s := &searcher{pricer: newPricer(p), window: Apart, maxFamilies: maxFamilies,
+	s := &searcher{pricer: pricer, window: Apart, maxFamilies: maxFamilies,
 		freedSpaces: map[string]*planSpace{}}
 	s.balancer = stageBalancer{model: p.Model, dims: s.dims}
 	return s, nil
@@ -107,7 +95,7 @@ func Search(p *Problem) (*Result, error) {
 // filter restricts a search to the plans that pass all its functions. A nil function passes everything.
 type filter struct {
 	limit     costmodel.Seconds // if above 0, plans that take longer are skipped
-	family    func(*family) bool
+	family    func(*spaceFamily) bool
 	recompute func(string) bool // of the kind of recomputation
 	member    func(*member) bool
 }
@@ -239,8 +227,8 @@ func (h *bestFirst) next() bool {
 }
 
 // mayFit reports whether some plan of a family may fit.
-func (h *bestFirst) mayFit(f *family) bool {
-	if h.s.minBytes(h.space.problem, f) > h.s.arenaCapacity {
+func (h *bestFirst) mayFit(f *spaceFamily) bool {
+	if h.s.minBytes(h.space.problem, &f.family) > h.s.arenaCapacity {
 		h.counts.Infeasible += f.size
 		return false
 	}
@@ -250,7 +238,7 @@ func (h *bestFirst) mayFit(f *family) bool {
 
 // queueRefined queues a family by a better bound: by the pipeline bound of its degree class, or by its own bound if
 // that is known. Until some family is known to fit, memory is checked first, because perhaps none does.
-func (h *bestFirst) queueRefined(f *family, ranked costmodel.Seconds) {
+func (h *bestFirst) queueRefined(f *spaceFamily, ranked costmodel.Seconds) {
 	if f.floor == 0 && (h.anyMayFit || h.mayFit(f)) {
 		if f.roughFloor <= ranked { // the bound is still the one that ranked it
 			f.roughFloor = max(f.roughFloor, h.s.pipelineBound(h.space.problem, f.class, &f.plan))
@@ -266,20 +254,20 @@ func (h *bestFirst) queueRefined(f *family, ranked costmodel.Seconds) {
 }
 
 // queueFamily queues a family by its own bound, if it has one.
-func (h *bestFirst) queueFamily(f *family) {
+func (h *bestFirst) queueFamily(f *spaceFamily) {
 	if f.floor > 0 {
 		h.queue.push(entry{floor: f.floor, order: f.first, family: f})
 	}
 }
 
 // boundFamily computes a family's own bound.
-func (h *bestFirst) boundFamily(f *family) {
-	f.floor = max(f.roughFloor, h.s.familyBound(f, &anyRecompute, 0))
+func (h *bestFirst) boundFamily(f *spaceFamily) {
+	f.floor = max(f.roughFloor, h.s.familyBound(&f.family, &anyRecompute, 0))
 	h.space.raisedBounds++
 }
 
 // queueBranches expands a family into its branches and queues those that may fit.
-func (h *bestFirst) queueBranches(f *family) {
+func (h *bestFirst) queueBranches(f *spaceFamily) {
 	if !h.mayFit(f) {
 		return
 	}
@@ -316,7 +304,7 @@ func (h *bestFirst) queueMembers(b *branch) {
 
 // priceMember simulates a member, unless a bound says that it is slower than the best.
 func (h *bestFirst) priceMember(m *member) {
-	best, ok := h.s.solveRecompute(m, h.fastest*(1+tie))
+	best, ok := h.s.solveRecompute(&m.candidate, h.fastest*(1+tie))
 	if !ok {
 		h.slower = append(h.slower, m)
 		return

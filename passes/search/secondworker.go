@@ -2,8 +2,6 @@ package search
 
 import (
 	"slices"
-
-	"github.com/planc-dev/planc/passes/search/space"
 )
 
 // A plan's choices are explained by independent questions. If a space is large, a second searcher answers some of
@@ -62,12 +60,6 @@ func (s *searcher) answers(sp *planSpace, applying []*choice, best Priced) []ans
 // question is the index of a choice, and of one of its questions.
 type question struct{ choice, count int }
 
-// reserveCore makes a searcher use one helper less until end is called.
-func (s *layerProfiler) reserveCore() (end func()) {
-	s.precompiler.helpers--
-	return func() { s.precompiler.helpers++ }
-}
-
 // secondWorker returns a searcher that knows what this one knows, and shares nothing that either changes except jobs.
 func (s *searcher) secondWorker() *searcher {
 	return &searcher{pricer: s.workerCopy(), searched: s.searched, window: s.window, maxFamilies: s.maxFamilies,
@@ -76,63 +68,14 @@ func (s *searcher) secondWorker() *searcher {
 
 // copyFor returns the space for a second worker: with the known bounds, but without the details of families.
 func (sp *planSpace) copyFor(t *searcher) *planSpace {
-	out := &planSpace{problem: sp.problem, families: make([]*family, len(sp.families)), size: sp.size,
+	out := &planSpace{problem: sp.problem, families: make([]*spaceFamily, len(sp.families)), size: sp.size,
 		ranks: slices.Clone(sp.ranks), raisedBounds: sp.raisedBounds}
-	all, cells := make([]family, len(sp.families)), map[*degreeClass]*degreeClass{}
+	all, cells := make([]spaceFamily, len(sp.families)), map[*degreeClass]*degreeClass{}
 	for i, f := range sp.families {
 		all[i] = *f
-		all[i].familyDetails, all[i].class = nil, f.class.copyFor(t, cells)
+		all[i].familyDetails, all[i].branches = nil, nil
+		all[i].class = f.class.copyFor(&t.layerProfiler, cells)
 		out.families[i] = &all[i]
 	}
 	return out
-}
-
-// copyFor returns the class for a second worker.
-func (c *degreeClass) copyFor(t *searcher, all map[*degreeClass]*degreeClass) *degreeClass {
-	if c == nil || all[c] != nil {
-		return all[c]
-	}
-	own := *c
-	if c.routeSets != nil && *c.routeSets == nil {
-		own.routeSets = nil
-	}
-	if c.base != nil {
-		own.base = t.bases[c.base.key]
-	}
-	if c.degreeClassDetails != nil {
-		in := *c.degreeClassDetails
-		own.degreeClassDetails = &in
-		in.blocks = [space.VariantCount]*blocks{}
-		for i := range in.layerTimes {
-			in.layerTimes[i] = slices.Clone(in.layerTimes[i])
-		}
-		in.timeBounds = slices.Clone(in.timeBounds)
-	}
-	all[c] = &own
-	return &own
-}
-
-// merge adds what another worker has found about the model.
-func (c *caches) merge(o *caches) {
-	addTo(c.profiles, o.profiles)
-	addTo(c.bases, o.bases)
-	addTo(c.inFlight, o.inFlight)
-	addTo(c.pipelineSplits, o.pipelineSplits)
-	addTo(c.stateLayouts, o.stateLayouts)
-	addTo(c.timetables, o.timetables)
-	for d, w := range o.works {
-		if c.works[d] == nil {
-			c.works[d] = w
-		}
-		addTo(c.works[d], w)
-	}
-}
-
-// addTo adds the entries that a map does not have.
-func addTo[K comparable, V any](to, from map[K]V) {
-	for k, v := range from {
-		if _, known := to[k]; !known {
-			to[k] = v
-		}
-	}
 }

@@ -68,41 +68,6 @@ func (r *Series) within(p *Problem, limit costmodel.Seconds, largest int) (Price
 	return best, found, nil
 }
 
-// minStep returns the step in which all devices compute only the model's own flops, at their highest rate.
-func (s *pricer) minStep() costmodel.Seconds {
-	flops := float64(s.problem.GlobalBatch) * s.modelFlops
-	return costmodel.Seconds(flops / float64(s.device.Fastest()) / float64(s.problem.Cluster.Devices()))
-}
-
-// minWork returns a lower bound of a plan's step for any split of its blocks and any sharding: a stage's even share
-// of the compute time of all layers, without recomputation, messages or collectives. With a split backward pass,
-// gradients are counted as if they were not added to earlier ones, if a sharding allows that.
-func (s *layerTimer) minWork(p *ir.Plan) costmodel.Seconds {
-	work := s.layersWork(p)
-	if p.Splits() && p.Replicas() > 1 {
-		q := *p
-		q.Zero = 2 - min(2, p.Zero)
-		work = min(work, s.layersWork(&q))
-	}
-	return costmodel.Seconds(p.MicroBatches) * work / costmodel.Seconds(p.PP) * (1 - tie)
-}
-
-// layersWork returns the compute time of all layers for one micro-batch, under a plan's sharding.
-func (s *layerTimer) layersWork(p *ir.Plan) costmodel.Seconds {
-	b, k := s.base(*p), deviceMicro{s.device, p.MicroBatch}
-	work, known := b.workByDevice[k]
-	if !known {
-		works := s.computeTimes(b.profile, p.MicroBatch, s.moeLoad(&b.key, p.MicroBatch))
-		for _, seg := range b.prog.Model.Segments {
-			for _, own := range works[b.profile.index(seg)] {
-				work += costmodel.Seconds(seg.Count) * own.time
-			}
-		}
-		b.workByDevice[k] = work
-	}
-	return work
-}
-
 // searcher returns a searcher for a problem that shares what is known about its model.
 func (r *Series) searcher(p *Problem) (*searcher, error) {
 	s, err := newSearcher(p)
@@ -157,10 +122,7 @@ func (r *Series) Moments(p *Problem, plan ir.Plan) ([]costmodel.MemoryMoment, er
 	if err != nil {
 		return nil, err
 	}
-	c := s.candidateOf(plan)
-	s.measureActivations(&s.activationScratch, c.family, c.recompute, c.n, c.scattersEachMicro())
-	a, _ := s.fullestStage(c.family, &s.activationScratch, s.shardingCost(c.family, *c.sharding).stateMemory)
-	return p.PricedEngine().Moments(s.memoryOf(&a, &c.family.plan), int64(a.moment1+a.moment2)), nil
+	return s.memoryMoments(s.candidateOf(plan)), nil
 }
 
 // time returns the exact step of a plan that was an answer for the problem. [costmodel.Predict] only has the sum of
@@ -178,10 +140,5 @@ func (r *Series) Refresh() {
 	if r.caches == nil {
 		return
 	}
-	clear(r.caches.bases)
-	clear(r.caches.works)
-	r.caches.stale = map[profileKey]bool{}
-	for k := range r.caches.profiles {
-		r.caches.stale[k] = true
-	}
+	r.caches.dropFitted()
 }

@@ -72,7 +72,7 @@ func checkLeastWork(t *testing.T, p *Problem) {
 		t.Fatal(err)
 	}
 	for _, f := range sp.families {
-		if work, floor := s.minWork(&f.plan), s.familyBound(f, &anyRecompute, 0); work > floor {
+		if work, floor := s.minWork(&f.plan), s.familyBound(&f.family, &anyRecompute, 0); work > floor {
 			t.Errorf("%v: its work takes %v, its floor is %v", f.plan.Text(), work, floor)
 		}
 	}

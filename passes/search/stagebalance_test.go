@@ -35,7 +35,7 @@ func TestNoSplitHasAFasterSlowestStage(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		group := slices.DeleteFunc(slices.Clone(sp.families), func(f *family) bool {
+		group := slices.DeleteFunc(slices.Clone(sp.families), func(f *spaceFamily) bool {
 			return f.plan.PP == 1 || f.plan.VPP > 1
 		})
 		if len(group) == 0 {

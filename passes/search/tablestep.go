@@ -5,11 +5,12 @@ import (
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/passes/search/space"
 )
 
 // Stages returns the time that each stage of a plan computes in the passes of a step.
-func Stages(p *Problem, plan ir.Plan) ([]costmodel.Seconds, error) {
-	s, err := newSearcher(p)
+func Stages(p *space.Problem, plan ir.Plan) ([]costmodel.Seconds, error) {
+	s, err := newPricer(p)
 	if err != nil {
 		return nil, err
 	}

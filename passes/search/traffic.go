@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/passes/search/space"
 )
 
 // Traffic is a collective that each rank takes part in Count times per step.
@@ -200,8 +201,8 @@ func (w *walker) addBuckets(f *ir.Func, at layerID) {
 
 // StateMoves returns what replicas communicate of parameters and gradients in a step of a plan, on the stage with the
 // most bytes. It has an entry per kind of collective: Count is their number, and Bytes their sum.
-func StateMoves(p *Problem, plan ir.Plan) ([]Traffic, error) {
-	s, err := newSearcher(p)
+func StateMoves(p *space.Problem, plan ir.Plan) ([]Traffic, error) {
+	s, err := newPricer(p)
 	if err != nil {
 		return nil, err
 	}
