@@ -90,6 +90,7 @@ type MemoryUse struct {
 	WholeWide bool
 	Copies    int          // copies of parameters and their gradients with a pipeline; 0 means 1
 	Bytes16   ir.Precision // types of state with 16-bit compute; its Compute and Params follow the job's
+	Pinned    StateTypes   // types of state that a job can set instead
 }
 
 // Graphed is the set of kernels that CUDA graphs contain, which need no host time.
@@ -122,7 +123,7 @@ var Engines = []*Engine{
 		Blocks:  Blocks{Elementwise: 0.98, FloatLogits: true, PadVocab: 128},
 		Traffic: Traffic{Blocking: true, Interfere: 0.1},
 		MemoryUse: MemoryUse{Context: 2 << 30, Group: 1600 << 20, Slack: 0.08, ShardGrads: 1.0 / 3, SumsWide: true,
-			Bytes16: mixed(ir.F16)}},
+			Bytes16: mixed(ir.F16), Pinned: deepspeedState}},
 	{Name: "fsdp", Doc: "PyTorch DDP, FSDP and FSDP2",
 		Kernels: costmodel.Kernels{Matrix: 1.008, Attention: 0.724, Memory: 1, Launch: 2e-6, Host: 25e-6,
 			Pass: 1.96e-3, Step: 10.2e-3},
@@ -130,7 +131,7 @@ var Engines = []*Engine{
 		Traffic: Traffic{Overlap: [2]bool{true, true}, Interfere: fsdpSlows,
 			Sharded: costmodel.Contention{Gain: fsdpGain}},
 		MemoryUse: MemoryUse{Context: 1536 << 20, Group: 700 << 20, Slack: 0.05, WholeWide: true,
-			Bytes16: mixed(ir.F16)}},
+			Bytes16: mixed(ir.F16), Pinned: fsdpState}},
 	megatronFSDP(),
 	haiEngine,
 }
@@ -146,7 +147,8 @@ var megatron = &Engine{Name: "megatron", Doc: "Megatron-LM, Megatron-Core and Ne
 	Traffic: Traffic{Overlap: [2]bool{false, true}, Ahead: true, HiddenTP: 0.5, Blocking: true,
 		OverlapsInterleavedSends: true, Scattered: true, Once: true, Interfere: 0.107,
 		Sharded: costmodel.Contention{Gain: megatronGain}},
-	MemoryUse: MemoryUse{Context: 1536 << 20, Group: 700 << 20, Slack: 0.05, Bytes16: mixed(ir.F32)}}
+	MemoryUse: MemoryUse{Context: 1536 << 20, Group: 700 << 20, Slack: 0.05, Bytes16: mixed(ir.F32),
+		Pinned: megatronState}}
 
 // megatronFSDP returns Megatron-LM with --use-megatron-fsdp, with Megatron's constants: it has the same kernels, and
 // none of its runs is a measured row. It gathers parameters before each use, so no gathers remain for the next step's
@@ -175,8 +177,9 @@ func EngineOf(name string) *Engine {
 	return nil
 }
 
-// State returns a precision as the engine applies it: with 16-bit weights its own types, whatever the preset says. Only
-// bf16 accumulates gradients in f32 (Megatron-LM's arguments.py: --bf16 sets accumulate_allreduce_grads_in_fp32).
+// State returns a precision as the engine applies it. With 16-bit weights, state has the engine's own types, except
+// those that the job pins and the engine supports. The presets keep all state in f32, so a type in 16 bits is pinned.
+// Only bf16 accumulates gradients in f32 (Megatron-LM's arguments.py: --bf16 sets accumulate_allreduce_grads_in_fp32).
 func (e *Engine) State(p ir.Precision) ir.Precision {
 	p.FP8 = p.FP8 && e.Own
 	if e.Own || !p.Params.Narrow() {
@@ -190,13 +193,13 @@ func (e *Engine) State(p ir.Precision) ir.Precision {
 	if q.Reduce.Narrow() {
 		q.Reduce = p.Params
 	}
-	return q
+	return e.Pinned.apply(q, p)
 }
 
 // Sums returns the bytes per element in which weight gradients are accumulated over micro-batches, under State's
 // precision.
 func (e *Engine) Sums(state ir.Precision) int {
-	if e.SumsWide && state.Grads == ir.BF16 {
+	if e.sumsWide(state) {
 		return ir.F32.Size()
 	}
 	return state.Grads.Size()
@@ -242,10 +245,10 @@ func (e *Engine) holdsState(m costmodel.Memory, p *ir.Plan) costmodel.Memory {
 	if e.Own {
 		return m
 	}
-	if e.SumsWide && p.Precision.Grads == ir.BF16 {
+	if e.sumsWide(p.Precision) {
 		m.Grads += 2 * m.Grads // four bytes in addition to two
 	}
-	if e.WholeWide && p.Zero < 2 && p.Precision.Grads.Narrow() {
+	if e.WholeWide && p.Zero < 2 && p.Precision.Grads.Narrow() && p.Precision.Master == ir.F32 {
 		m.Grads *= 2
 	}
 	if e.Copies > 1 && p.PP > 1 {
