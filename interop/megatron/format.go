@@ -29,7 +29,7 @@ var certain = []string{"--tensor-model-parallel-size", "--pipeline-model-paralle
 
 // Recognize returns how surely a file has arguments of Megatron-LM.
 func Recognize(f interop.File) interop.Confidence {
-	if isDump(f.Data) {
+	if isDump(f.Data) || isYAML(f) {
 		return interop.Certain
 	}
 	n := 0

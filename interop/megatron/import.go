@@ -36,7 +36,21 @@ func (d *dialect) importFiles(files []interop.File, o interop.Options) (*interop
 	main := d.mainFile(files, o)
 	rest := slices.DeleteFunc(slices.Clone(files), func(f interop.File) bool { return f.Name == main.Name })
 	open := opener(main, rest, o)
-	im, err := d.read(main, open, o).importAs(d, append([]interop.File{main}, rest...), o)
+	if d == plain && isYAML(main) {
+		return importYAML(main, nil, rest, o)
+	}
+	src := d.read(main, open, o)
+	if d == plain {
+		f, isNamed, diags := src.yamlFile(open)
+		if diags != nil {
+			return nil, diags
+		}
+		if isNamed {
+			rest = slices.DeleteFunc(rest, func(g interop.File) bool { return g.Name == f.Name })
+			return importYAML(f, src, append([]interop.File{main}, rest...), o)
+		}
+	}
+	im, err := src.importAs(d, append([]interop.File{main}, rest...), o)
 	if im != nil && im.Doc != nil {
 		im.Doc.(*document).open = open
 	}
@@ -45,6 +59,9 @@ func (d *dialect) importFiles(files []interop.File, o interop.Options) (*interop
 
 // takeModel takes the config.json that is given as the model, and notes other files that are not read.
 func (im *importer) takeModel(files []interop.File) {
+	if im.inYAML != "" {
+		im.out.Files = append(im.out.Files, im.inYAML)
+	}
 	for _, c := range im.sourced() {
 		im.out.Files = append(im.out.Files, c)
 	}
@@ -72,6 +89,9 @@ func (im *importer) noteScript(o interop.Options) {
 			im.out.AddNote(im.script.At(u.At.Start), "$%s has no value, and this condition takes it as empty: type "+
 				"--define %[1]s=VALUE if it has one", u.Name)
 		}
+	}
+	for _, name := range im.usedDefines {
+		delete(unread, name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(unread)) {
 		im.out.AddNote(ir.Pos{}, "--define %s=%s has no effect: %s", name, o.Define[name], unread[name])

@@ -31,6 +31,11 @@ type source struct {
 	suggested int           // options for which a similar one was looked up
 	notes     []interop.Note
 	diags     ir.Diags
+
+	// inYAML is the script whose arguments are in a YAML file; "" if they are in the script itself.
+	inYAML string
+	// usedDefines are variables whose values the YAML file has used.
+	usedDefines []string
 }
 
 // dialect is how a program spells Megatron-LM's options.

@@ -17,12 +17,12 @@ import (
 func (d *dialect) mainFile(files []interop.File, o interop.Options) interop.File {
 	var scripts []interop.File
 	for _, f := range files {
-		if !keytable.IsModel(f) {
+		if !keytable.IsModel(f) && !isYAML(f) {
 			scripts = append(scripts, f)
 		}
 	}
 	if len(scripts) == 0 {
-		return files[0]
+		return files[max(0, slices.IndexFunc(files, isYAML))]
 	}
 	if len(scripts) == 1 {
 		return scripts[0]
