@@ -14,8 +14,8 @@ import (
 )
 
 // Megatron-LM's YAML arguments (--yaml-cfg FILE). The keys have the names of the settings. Those of the classes
-// TransformerConfig and ModelParallelConfig stand in the sections language_model and model_parallel. Megatron-LM ignores
-// its command line if it reads such a file (megatron/training/yaml_arguments.py, 2026-11).
+// TransformerConfig and ModelParallelConfig stand in the sections language_model and model_parallel. Megatron-LM
+// ignores its command line if it reads such a file (megatron/training/yaml_arguments.py, 2026-11).
 
 const (
 	yamlOption = "--yaml-cfg"
