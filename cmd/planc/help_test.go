@@ -5,13 +5,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/planc-dev/planc/cmd/planc/internal/console"
 	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 )
 
 // Help fits a terminal of 80 columns: its words and its flags. A command that one copies stays on one line.
 func TestHelpFitsTheScreen(t *testing.T) {
 	asks := [][]string{{"--help"}, {"help", "exit"}, {"help", "rows"}}
-	for _, c := range (&app{}).root().Commands() {
+	for _, c := range (&app{Console: &console.Console{}}).root().Commands() {
 		asks = append(asks, []string{c.Name(), "--help"})
 	}
 	for _, args := range asks {

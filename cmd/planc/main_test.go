@@ -80,7 +80,7 @@ func TestBug(t *testing.T) {
 
 // Every command takes -h, prints to stdout, and has no short flag but the five.
 func TestHelpAndShortFlags(t *testing.T) {
-	commands := (&app{}).root().Commands()
+	commands := (&app{Console: &console.Console{}}).root().Commands()
 	for _, c := range commands {
 		code, out, errs := call(c.Name(), "-h")
 		if code != 0 || errs != "" || !strings.Contains(out, "Usage:") {
