@@ -234,8 +234,7 @@ func TestEveryKeyIsAccountedFor(t *testing.T) {
 	}
 	want := []string{"--log-interval: no effect on the plan: ",
 		"--no-such-thing-exists: not supported by planc: is no option of megatron-core 0.19.2",
-		"--optimizer-cpu-offload: not supported by planc: offloads the optimizer state to the CPU, which planc does " +
-			"not price",
+		"--optimizer-cpu-offload: not supported by planc: offload: keeps the optimizer state in the host's memory",
 		"--seed: ignored by that tool: a later --seed replaces it",
 		"$EXTRA: not supported by planc: $EXTRA has no value here: type --define EXTRA=VALUE"}
 	if diff := cmp.Diff(want, got); diff != "" {
