@@ -47,7 +47,8 @@ func checkCommand(a *app) *cobra.Command {
 that this trainer can run, and which changes of the file help: one at a time, with what each is worth.
 
 Give what the file lacks by flags: --model, --cluster, --nodes, --global-batch, --seq-len. Several files may belong
-together, such as a ds_config.json and a model's config.json. - reads standard input.
+together, such as a ds_config.json and a model's config.json, or a script and a file that it sources. Sourced files in
+the script's folder are found. - reads standard input.
 
 The exit code is 0 if the plan is legal and fits, 2 if it is illegal, 3 if it does not fit, and 4 if it is slower than
 the best plan by more than --fail-slower.`,

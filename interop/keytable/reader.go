@@ -89,7 +89,7 @@ func (r *Reader) Int(path string) (value int, ok bool) {
 	isNumber := n.Kind == strict.Int || n.Kind == strict.Float || ok
 	switch {
 	case isNumber && (err == nil || math.IsInf(size, 0)) && math.Abs(size) > mostCount:
-		r.Wrong(path, strict.OutOfRange, "", "%s is %s; it must be at most %d", path, describe(n), mostCount)
+		r.Wrong(path, strict.OutOfRange, "", "%s is %s; it must be at most %d", path, describe(n), int64(mostCount))
 		return 0, false
 	case !ok:
 		r.Wrong(path, strict.WrongType, "", "%s is %s; it must be an integer", path, describe(n))

@@ -62,9 +62,7 @@ func (im *importer) takeModel(files []interop.File) {
 	if im.inYAML != "" {
 		im.out.Files = append(im.out.Files, im.inYAML)
 	}
-	for _, c := range im.sourced() {
-		im.out.Files = append(im.out.Files, c)
-	}
+	im.out.Files = append(im.out.Files, im.sourced()...)
 	for _, f := range files {
 		if slices.Contains(im.out.Files, f.Name) {
 			continue

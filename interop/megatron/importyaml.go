@@ -73,7 +73,6 @@ type yamlReader struct {
 	src    *source           // of the script that names the file; the reader replaces its arguments
 	define map[string]string // values of variables
 	paths  map[string]string // of the keys, by setting
-	used   []string          // variables of which the file has used the values
 }
 
 // importYAML reads a YAML file. src is the script that names it, nil if there is none.

@@ -83,10 +83,7 @@ func (src *source) sourced() (names []string) {
 	if src.script == nil {
 		return nil
 	}
-	for _, name := range src.script.Files()[1:] {
-		names = append(names, name)
-	}
-	return names
+	return slices.Clone(src.script.Files()[1:])
 }
 
 // noteSources accounts for the files that the script sources.

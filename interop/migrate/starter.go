@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/planc-dev/planc/interop"
 	"github.com/planc-dev/planc/interop/shell"
@@ -28,10 +29,14 @@ func starterOf(f interop.File, define map[string]string) *starter {
 	s := shell.Eval(f.Name, f.Data, define)
 	for _, l := range s.Launches() {
 		words := l.Command.Words
-		for i := 0; i+1 < len(words); i++ {
-			option := words[i].Text()
-			if slices.Contains(configOptions, option) && words[i+1].Text() != "" {
-				return &starter{s.Pos(&words[i+1]), option, words[i+1].Text(), l.Total, l.PerNode}
+		for i := range words {
+			option, config, hasValue := strings.Cut(words[i].Text(), "=")
+			at := i
+			if !hasValue && i+1 < len(words) {
+				at, config = i+1, words[i+1].Text()
+			}
+			if slices.Contains(configOptions, option) && config != "" {
+				return &starter{s.Pos(&words[at]), option, config, l.Total, l.PerNode}
 			}
 		}
 	}
