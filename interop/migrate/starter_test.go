@@ -21,8 +21,8 @@ func TestScriptsThatStartAConfiguration(t *testing.T) {
 			"plan: give that file, alone or after run.sh [UnknownFormat]", "ds.json", ds,
 			"run.sh:1:45: the plan is that of ds.json; planc reads only the number of devices from run.sh"},
 		{"deepspeed --num_gpus 8 train.py --deepspeed=ds.json\n", "run.sh:1:33: this script starts a trainer with " +
-			"--deepspeed ds.json, which has the plan: give that file, alone or after run.sh [UnknownFormat]", "ds.json", ds,
-			"run.sh:1:33: the plan is that of ds.json; planc reads only the number of devices from run.sh"},
+			"--deepspeed ds.json, which has the plan: give that file, alone or after run.sh [UnknownFormat]", "ds.json",
+			ds, "run.sh:1:33: the plan is that of ds.json; planc reads only the number of devices from run.sh"},
 		{titan, "run.sh:1:29: this script starts a trainer with --job.config_file ./configs/llama.toml, which has " +
 			"the plan: give that file, alone or after run.sh [UnknownFormat]", "configs/llama.toml", toml,
 			"run.sh:1:29: the plan is that of ./configs/llama.toml; planc reads only the number of devices from " +
