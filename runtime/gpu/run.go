@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"sync"
 
 	"github.com/planc-dev/planc/cuda"
 	rt "github.com/planc-dev/planc/runtime"
@@ -47,9 +46,8 @@ type machine struct {
 	ncclReport    ncclReport // for the run's first lines
 	gauges        *gauges    // nil without NVML
 
-	oneGPU bool // all ranks use the first GPU
-	shared bool // the ranks also meet on the host at each collective
-	mutex  sync.Mutex
+	oneGPU bool       // all ranks use the first GPU
+	shared bool       // the ranks also meet on the host at each collective
 	hubs   *comm.Hubs // used if shared
 }
 
