@@ -14,7 +14,10 @@ type chainSpec struct {
 	Links    []chainLink
 }
 
-type chainOperand struct{ At, Elem string }
+type chainOperand struct {
+	At, Elem string
+	Sides    int
+}
 
 type chainLink struct {
 	Do       string
@@ -29,7 +32,11 @@ func (l *loop) chain() (c chainSpec) {
 	number := map[*ir.Value]int{}
 	for i, v := range l.operands() {
 		number[v] = i
-		c.Operands = append(c.Operands, chainOperand{l.where(v.Type), storage[v.Type.Elem]})
+		o := chainOperand{At: l.where(v.Type), Elem: storage[v.Type.Elem]}
+		if l.e.gpu() {
+			o.Sides = l.sidesOf(v)
+		}
+		c.Operands = append(c.Operands, o)
 	}
 	limit := l.extras(number, &c)
 	picks := l.picks()

@@ -9,7 +9,8 @@ import (
 
 // CUDA writes the kernels of a program's fused ops as CUDA C++: chain1, chain2 and so on. [Go] launches them by these
 // names if the target is a GPU. It fails if an op has no kernel yet.
-func CUDA(w io.Writer, in Input) error {
+func CUDA(w io.Writer, in Input) (err error) {
+	defer returnSizeError(in.Program, &err)
 	if err := supported(in.Program); err != nil {
 		return err
 	}

@@ -102,6 +102,12 @@ func singles(elem string) (all []cu.Chain) {
 				cu.Link{Do: "Add", A: 6, B: 3, To: 4})
 		}
 	}
+	side := cu.Operand{At: "Whole", Elem: elem, Sides: 2}
+	add([]cu.Operand{side, side, whole, temp}, // gate, up
+		cu.Link{Do: "Silu", A: 0, To: 3}, cu.Link{Do: "Mul", A: 3, B: 1, To: 2})
+	add([]cu.Operand{whole, side, side, side, side, temp, temp}, // dy, up, gate, their gradients
+		cu.Link{Do: "Mul", A: 0, B: 1, To: 5}, cu.Link{Do: "Silu", A: 2, To: 6}, cu.Link{Do: "Mul", A: 0, B: 6, To: 3},
+		cu.Link{Do: "SiluGrad", A: 5, B: 2, To: 4})
 	one := cu.Operand{At: "One"}
 	add([]cu.Operand{whole, row, row, row, row, one, temp, whole}, // logits, dl, l, dy, ids, limit
 		cu.Link{Do: "ExpGrad", A: 1, B: 0, More: []int{2, 5}, To: 6},

@@ -1,6 +1,7 @@
 package codegen
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -145,13 +146,28 @@ func stored[S num.Stored, F float](k *chainCase[F], i int, v []F, wide func(S) f
 	num.Store(x, v)
 	var z S
 	size := int(unsafe.Sizeof(z))
-	b := &emulate.Buffer{Bytes: slices.Clone(bytesOf(x))}
-	if slices.ContainsFunc(k.c.Links, func(l cu.Link) bool { return l.To == i }) {
-		for j := range b.Bytes {
-			b.Bytes[j] = 0xff
-		}
+	isResult := slices.ContainsFunc(k.c.Links, func(l cu.Link) bool { return l.To == i })
+	sides := max(1, k.c.Operands[i].Sides)
+	b := &emulate.Buffer{Bytes: bytes.Repeat([]byte{0xff}, len(x)*size*sides)}
+	row := len(x) * size
+	if sides > 1 {
+		row = k.cols * size
+	}
+	for at := 0; at < len(x)*size && !isResult; at += row {
+		copy(b.Bytes[at*sides:], bytesOf(x)[at:][:row])
+	}
+	if isResult {
 		k.check = append(k.check, func(t *testing.T, what string) {
-			got := unsafe.Slice((*S)(unsafe.Pointer(&b.Bytes[0])), len(b.Bytes)/size)
+			var all []byte
+			for at := 0; at < len(b.Bytes); at += row * sides {
+				all = append(all, b.Bytes[at:][:row]...)
+				for _, x := range b.Bytes[at+row:][:row*(sides-1)] {
+					if x != 0xff {
+						t.Fatalf("%s: operand %d: another side was written", what, i)
+					}
+				}
+			}
+			got := unsafe.Slice((*S)(unsafe.Pointer(&all[0])), len(all)/size)
 			compare(t, fmt.Sprintf("%s: operand %d", what, i), got, x, wide, unit, unitOf[F]())
 		})
 	}

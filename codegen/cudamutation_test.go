@@ -22,6 +22,7 @@ var chainMutations = []struct{ file, right, wrong string }{
 	{"chains.cu", "aligned<bf16>(cols, ", "aligned<bf16>(8, "},
 	{"chains.cu", "overRow(mean1, Plus())", "mean1"},
 	{"chains.cu", "i * cols + j", "i * (cols + 1) + j"},
+	{"chains.cu", "i * 2 * cols + j", "i * cols + j"},
 }
 
 // mutateChains puts the fault of PLANC_MUTATION into sources.

@@ -18,10 +18,11 @@ type declarations struct {
 	chains    []chainSpec
 	patterns  []ir.Layers              // of local layers
 	attention []program.AttentionShape // kinds that a library may compute
+	gemms     map[int][]program.GEMM   // kinds of each segment, by its index
 }
 
 func newDeclarations(mesh ir.Mesh) *declarations {
-	return &declarations{groups: groupTable{mesh: mesh, at: map[string]int{}}}
+	return &declarations{groups: groupTable{mesh: mesh, at: map[string]int{}}, gemms: map[int][]program.GEMM{}}
 }
 
 // chain returns the name of the variable of a chain. Equal chains share one.
@@ -52,6 +53,12 @@ func (d *declarations) cuChains() []cu.Chain {
 func (d *declarations) attend(a program.AttentionShape) {
 	if !slices.Contains(d.attention, a) {
 		d.attention = append(d.attention, a)
+	}
+}
+
+func (d *declarations) multiply(segment int, g program.GEMM) {
+	if !slices.Contains(d.gemms[segment], g) {
+		d.gemms[segment] = append(d.gemms[segment], g)
 	}
 }
 

@@ -24,6 +24,12 @@ var emitters = [ir.NumOps]func(e *emitter, n *ir.Node){
 	ir.OpDropout:   emitDropout,
 	ir.OpReduceSum: emitReduceSum,
 	ir.OpRename:    func(e *emitter, n *ir.Node) { e.alias(n.Outs[0], n.Args[0]) },
+	ir.OpSide: func(e *emitter, n *ir.Node) {
+		side, _ := n.Args[0].Type.SideSizes(e.mesh)
+		e.known[n.Outs[0]] = true
+		e.body.Id(e.name(n.Outs[0])).Op(":=").Add(elementsFrom(e, n.Args[0], n.Attr.Offset*side))
+	},
+	ir.OpSides: func(*emitter, *ir.Node) {}, // its operands are where they should be
 	ir.OpSelect: func(e *emitter, n *ir.Node) {
 		outer, size, inner := e.around(n.Args[0].Type, n.Attr.Dim)
 		e.own("Select", n.Outs[0], n.Args[0], outer, size, inner, jen.Id("r").Dot("Pos"))
@@ -75,7 +81,7 @@ var emitters = [ir.NumOps]func(e *emitter, n *ir.Node){
 	},
 	ir.OpEmbedGrad: func(e *emitter, n *ir.Node) {
 		lo, size := e.part(n.Outs[0].Type.Dims[0])
-		cols, acc := e.count(n.Outs[0].Type.Dims[1:]), accumulates(n)
+		cols, acc := e.count(n.Outs[0].Type.Dims[1:]), ir.Accumulates(n)
 		if n.Attr.Frozen > 0 {
 			e.kernel("EmbedGradBut", n.Outs[0], n.Args[0], n.Args[1], n.Attr.Frozen-1, cols, lo, size, acc)
 			return
@@ -85,7 +91,7 @@ var emitters = [ir.NumOps]func(e *emitter, n *ir.Node){
 
 	ir.OpRope:          emitRope,
 	ir.OpAttention:     emitAttention,
-	ir.OpAttentionGrad: emitAttentionGrad,
+	ir.OpAttentionGrad: emitAttentionGrad, ir.OpAttentionGradSides: emitAttentionGradSides,
 
 	ir.OpLogSumExp: func(e *emitter, n *ir.Node) {
 		rows, cols, _, size := e.lastDim(n.Args[0].Type)
@@ -105,8 +111,8 @@ var emitters = [ir.NumOps]func(e *emitter, n *ir.Node){
 	},
 	ir.OpCrossEntropy: func(e *emitter, n *ir.Node) {
 		ce, dx, x, ids, dl := n.Outs[0], n.Outs[1], n.Args[0], n.Args[1], n.Args[2]
-		rows, cols, _, _ := e.lastDim(x.Type)
-		if args := []any{ce, dx, dl, x, ids, rows, cols}; x.Type.Elem.Narrow() && !e.gpu() {
+		rows, cols, _, size := e.lastDim(x.Type)
+		if args := []any{ce, dx, dl, x, ids, rows, cols, size}; x.Type.Elem.Narrow() && !e.gpu() {
 			e.call(jen.Qual(cpuPath, "CrossEntropyHalf"), args...)
 		} else {
 			e.kernel("CrossEntropy", args...)
@@ -173,7 +179,7 @@ var emitters = [ir.NumOps]func(e *emitter, n *ir.Node){
 func emitNormDGain(kernel string) func(*emitter, *ir.Node) {
 	return func(e *emitter, n *ir.Node) {
 		rows, cols := e.rowsCols(n.Args[0].Type, n.Outs[0].Type)
-		e.kernel(kernel, n.Outs[0], n.Args[0], n.Args[1], rows, cols, n.Attr.Eps, accumulates(n))
+		e.kernel(kernel, n.Outs[0], n.Args[0], n.Args[1], rows, cols, n.Attr.Eps, ir.Accumulates(n))
 	}
 }
 
@@ -226,17 +232,17 @@ func emitReduceSum(e *emitter, n *ir.Node) {
 	k := slices.Index(isKept, true)
 	switch {
 	case k < 0:
-		e.kernel("SumCols", n.Outs[0], n.Args[0], 1, all, accumulates(n))
+		e.kernel("SumCols", n.Outs[0], n.Args[0], 1, all, ir.Accumulates(n))
 	case !slices.Contains(isKept[k:], false):
 		cols := e.count(in.Dims[k:])
-		e.kernel("SumRows", n.Outs[0], n.Args[0], all/cols, cols, accumulates(n))
+		e.kernel("SumRows", n.Outs[0], n.Args[0], all/cols, cols, ir.Accumulates(n))
 	case k == 0 && !slices.Contains(isKept[slices.Index(isKept, false):], true):
 		rows := e.count(in.Dims[:slices.Index(isKept, false)])
-		e.kernel("SumCols", n.Outs[0], n.Args[0], rows, all/rows, accumulates(n))
+		e.kernel("SumCols", n.Outs[0], n.Args[0], rows, all/rows, ir.Accumulates(n))
 	case k == 0 && middle(isKept):
 		dropped := slices.Index(isKept, false)
 		rows, cols := e.count(in.Dims[:dropped]), e.count(in.Dims[dropped+slices.Index(isKept[dropped:], true):])
-		e.kernel("SumRowsEach", n.Outs[0], n.Args[0], rows, all/rows/cols, cols, accumulates(n))
+		e.kernel("SumRowsEach", n.Outs[0], n.Args[0], rows, all/rows/cols, cols, ir.Accumulates(n))
 	default:
 		panic(fmt.Sprintf("codegen: no kernel sums %v to %v", in, out))
 	}

@@ -13,8 +13,44 @@ func emitAttention(e *emitter, n *ir.Node) {
 	e.attention("Attention", n, n.Args[:3], n.Outs[0], n.Outs[1], n.Args[0], n.Args[1], n.Args[2], shape)
 }
 
-func emitAttentionGrad(e *emitter, n *ir.Node) {
-	args := []any{n.Outs[0], n.Outs[1], n.Outs[2]}
+func emitAttentionGrad(e *emitter, n *ir.Node) { attentionGrad(e, n, n.Outs[0], n.Outs[1], n.Outs[2]) }
+
+// emitAttentionGradSides writes the gradient of attention whose results lie side by side.
+func emitAttentionGradSides(e *emitter, n *ir.Node) {
+	whole := n.Outs[0]
+	side, row := whole.Type.SideSizes(e.mesh) // keys and values are the last two sides
+	attentionGrad(e, n, whole, elementsFrom(e, whole, row-2*side), elementsFrom(e, whole, row-side))
+}
+
+// elementsFrom returns a value's elements from number i on.
+func elementsFrom(e *emitter, v *ir.Value, i int) jen.Code {
+	x := jen.Id(e.name(v))
+	switch {
+	case i == 0:
+		return x
+	case e.gpu():
+		return x.Dot("From").Call(jen.Lit(i))
+	}
+	return x.Index(jen.Lit(i).Op(":"))
+}
+
+// pitchOf returns the number of elements from one position to the next of queries, keys and values that lie side by
+// side; 0 if they do not.
+func pitchOf(e *emitter, n *ir.Node) int {
+	whole := ir.WholeOf(n)
+	if whole == nil {
+		return 0
+	}
+	if !e.gpu() && whole.Type.Elem.Narrow() {
+		panic("codegen: a CPU widens queries, keys and values one by one, so that they cannot lie side by side")
+	}
+	_, row := whole.Type.SideSizes(e.mesh)
+	return row
+}
+
+// attentionGrad writes the gradient of attention with its results.
+func attentionGrad(e *emitter, n *ir.Node, dq, dk, dv any) {
+	args := []any{dq, dk, dv}
 	for _, a := range n.Args[:6] {
 		args = append(args, a)
 	}
@@ -68,7 +104,7 @@ func (e *emitter) attentionShape(n *ir.Node, q, k, v ir.Type) jen.Code {
 			panic(fmt.Sprintf("codegen: no kernel attends with queries %v", q))
 		}
 	}
-	e.registerAttention(n, q, k, v, group)
+	e.registerAttention(n, q)
 	at := func(t ir.Type, d ir.Dim) ir.Extent { x, _ := t.Extent(d); return x }
 	local := func(x ir.Extent) jen.Code { return jen.Lit(e.count([]ir.Extent{x})) }
 	d := jen.Dict{
@@ -78,6 +114,9 @@ func (e *emitter) attentionShape(n *ir.Node, q, k, v ir.Type) jen.Code {
 		jen.Id("Scale"): jen.Lit(n.Attr.Scale), jen.Id("Causal"): jen.Lit(n.Attr.Causal),
 		jen.Id("HeadsAll"): jen.Lit(at(q, ir.Head).Size), jen.Id("GroupAll"): jen.Lit(group.Size),
 		jen.Id("SeqAll"): jen.Lit(at(q, ir.Seq).Size), jen.Id("KSeqAll"): jen.Lit(at(k, ir.KSeq).Size),
+	}
+	if pitch := pitchOf(e, n); pitch > 0 {
+		d[jen.Id("Pitch")] = jen.Lit(pitch)
 	}
 	if len(n.Joins()) > 0 {
 		d[jen.Id("More")] = jen.True()
@@ -95,6 +134,7 @@ func (e *emitter) attentionShape(n *ir.Node, q, k, v ir.Type) jen.Code {
 		d[jen.Id("Dropout")], d[jen.Id("Key")] = e.drop(n), e.dropKey(n)
 		d[jen.Id("Batch0")] = e.offset(q.Dims[0])
 	}
+	zigzag := jen.Dict{}
 	for _, o := range []struct {
 		field, half, after string
 		extent             ir.Extent
@@ -103,11 +143,14 @@ func (e *emitter) attentionShape(n *ir.Node, q, k, v ir.Type) jen.Code {
 		switch {
 		case isZigzag(o.extent):
 			w := e.zigzag(o.extent)
-			d[jen.Id(o.field)], d[jen.Id(o.half)], d[jen.Id(o.after)] = w.Clone().Dot("At"), w.Clone().Dot("Half"),
-				w.Clone().Dot("Then")
+			d[jen.Id(o.field)] = w.Clone().Dot("At")
+			zigzag[jen.Id(o.half)], zigzag[jen.Id(o.after)] = w.Clone().Dot("Half"), w.Clone().Dot("Then")
 		case len(o.extent.Axes) > 0:
 			d[jen.Id(o.field)] = e.offset(o.extent)
 		}
+	}
+	if len(zigzag) > 0 {
+		d[jen.Id("Zigzag")] = jen.Qual(cpuPath, "Zigzag").Values(zigzag)
 	}
 	return jen.Qual(cpuPath, "AttentionShape").Values(d)
 }

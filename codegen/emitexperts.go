@@ -46,6 +46,7 @@ func emitRounds(e *emitter, n *ir.Node) {
 			experts = x.Size
 		}
 	}
+	e.groups.number(n.Attr.Axes)
 	e.body.Id("rounds").Op(":=").Add(e.runtime("Rounds")).Call(jen.Id("r"), e.groups.code(n.Attr.Axes),
 		jen.Id(e.name(n.Args[0])), jen.Lit(experts), jen.Lit(n.Attr.Max))
 }

@@ -51,7 +51,7 @@ func (e *emitter) kernelWith(widened []*ir.Value, name string, args ...any) {
 func (e *emitter) widen(v *ir.Value, wide map[*ir.Value]string) {
 	wide[v] = e.fresh(e.name(v) + "Wide")
 	from := rt("Widen").Call(jen.Id("r"), jen.Id(e.name(v)))
-	if v.Def == e.now && !accumulates(e.now) && !sumsRounds(e.now) {
+	if v.Def == e.now && !ir.Accumulates(e.now) && !sumsRounds(e.now) {
 		from = rt("Scratch").Call(jen.Id("r"), jen.Len(jen.Id(e.name(v))))
 	}
 	e.body.Id(wide[v]).Op(":=").Add(from)
@@ -70,13 +70,11 @@ func (e *emitter) stored(kernel, own string, to, from *ir.Value, args ...any) {
 // joined writes a collective: rt.Name(r, group, args), or package gpu's.
 func (e *emitter) joined(name string, n *ir.Node, args ...any) {
 	if n.Op == ir.OpAllToAll || n.Op == ir.OpShift {
-		e.groups.sends(n.Attr.Axes)
+		e.groups.record(&e.groups.messages, n.Attr.Axes)
 	}
+	e.groups.record(&e.groups.tensors, n.Attr.Axes)
 	e.call(e.runtime(name), append([]any{jen.Id("r"), e.groups.code(n.Attr.Axes)}, args...)...)
 }
-
-// accumulates reports whether the op adds to its result: a gradient's accumulator.
-func accumulates(n *ir.Node) bool { return n.Outs[0].Place.Region == ir.PlaceGrad }
 
 // sumsRounds reports whether the op adds to its result from round to round.
 func sumsRounds(n *ir.Node) bool {

@@ -10,7 +10,8 @@ import (
 
 // emitLoop writes an element-wise op, or a fused chain of ops, as a call of the kernels' Chain over the result's
 // elements. Adjacent dims that the same operands have are merged. The last two of the remaining dims are rows and
-// columns of the chain, and the others are loops around it.
+// columns of the chain, and the others are loops around it. A row of a side of a value is one of the columns: the rows
+// are not adjacent.
 func emitLoop(e *emitter, n *ir.Node) {
 	body := n.Body
 	if n.Op != ir.OpFused {
@@ -63,7 +64,8 @@ type loop struct {
 	more []jen.Code // operands that are no values, behind the values
 }
 
-// split groups the result's dims by the set of operands that have them.
+// split groups the result's dims by the set of operands that have them. On a GPU, a group has at most maxKernelSize
+// elements, and the rest of its dims form another group.
 func (l *loop) split() {
 	out := l.n.Outs[0].Type
 	last := ""
@@ -72,11 +74,15 @@ func (l *loop) split() {
 		for _, a := range l.n.Args {
 			has += fmt.Sprint(a.Type.Has(d.Dim))
 		}
-		if i == 0 || has != last {
+		for _, v := range l.operands() {
+			has += fmt.Sprint(l.inSide(v, d.Dim))
+		}
+		size := l.e.count(out.Dims[i : i+1])
+		if i == 0 || has != last || l.e.gpu() && l.sizes[len(l.sizes)-1] > maxKernelSize/size {
 			l.sizes, l.dims = append(l.sizes, 1), append(l.dims, nil)
 		}
 		k := len(l.sizes) - 1
-		l.sizes[k] *= l.e.count(out.Dims[i : i+1])
+		l.sizes[k] *= size
 		l.dims[k] = append(l.dims[k], d.Dim)
 		last = has
 	}
@@ -85,11 +91,44 @@ func (l *loop) split() {
 	}
 }
 
+// inSide reports whether an operand is a side of a value, of whose row the dim is a part.
+func (l *loop) inSide(v *ir.Value, d ir.Dim) bool {
+	whole := ir.WholeOfSide(v, l.e.sides)
+	if whole == nil {
+		return false
+	}
+	dims := whole.Type.Dims
+	return dimIndex(whole.Type, ir.Side) < slices.IndexFunc(dims, func(e ir.Extent) bool { return e.Dim == d })
+}
+
+// sidesOf returns the number of sides of the value of which an operand is one; 0 if it is none. The columns are its
+// row.
+func (l *loop) sidesOf(v *ir.Value) int {
+	whole := ir.WholeOfSide(v, l.e.sides)
+	if whole == nil {
+		return 0
+	}
+	side, row := whole.Type.SideSizes(l.e.mesh)
+	if cols := l.sizes[len(l.sizes)-1]; cols != side {
+		panic(fmt.Sprintf("codegen: a row of a side has %d elements, and its loop %d", side, cols))
+	}
+	return row / side
+}
+
+// hasSides reports whether an operand is a side of a value.
+func (l *loop) hasSides() bool {
+	return slices.ContainsFunc(l.operands(), func(v *ir.Value) bool { return ir.WholeOfSide(v, l.e.sides) != nil })
+}
+
 func loopVar(k int) string { return fmt.Sprintf("i%d", k) }
 
 // nest writes loop k and the loops inside it, or the chain.
 func (l *loop) nest(b *jen.Group, k int) {
-	if k+2 < len(l.sizes) {
+	inner := 2 // loops of a chain
+	if !l.e.gpu() && l.hasSides() {
+		inner = 1 // a CPU's chain has adjacent rows
+	}
+	if k+inner < len(l.sizes) {
 		b.For(jen.Id(loopVar(k)).Op(":=").Range().Lit(l.sizes[k])).BlockFunc(func(b *jen.Group) { l.nest(b, k+1) })
 		return
 	}
@@ -111,7 +150,7 @@ func (l *loop) nest(b *jen.Group, k int) {
 	args := []jen.Code{jen.Op("&").Id(l.e.used.chain(spec)), jen.Lit(rows), jen.Lit(cols)}
 	for _, v := range l.operands() {
 		x := jen.Id(l.e.name(v))
-		if at := l.offset(v.Type, k); at != nil {
+		if at := l.offset(v, k); at != nil {
 			x = x.Index(jen.Add(at).Op(":"))
 		}
 		if spans {
@@ -137,8 +176,8 @@ func (l *loop) operands() (vs []*ir.Value) {
 }
 
 // offset returns the offset in an operand of the current part of the loops before loop k; nil for the beginning.
-func (l *loop) offset(t ir.Type, k int) jen.Code {
-	stride := 1
+func (l *loop) offset(v *ir.Value, k int) jen.Code {
+	t, stride := v.Type, 1
 	var sum *jen.Statement
 	for i := len(l.sizes) - 1; i >= 0; i-- {
 		if len(l.dims[i]) == 0 || !t.Has(l.dims[i][0]) {
@@ -152,6 +191,9 @@ func (l *loop) offset(t ir.Type, k int) jen.Code {
 			sum = term
 		}
 		stride *= l.sizes[i]
+		if i == len(l.sizes)-1 {
+			stride *= max(1, l.sidesOf(v))
+		}
 	}
 	if sum == nil {
 		return nil
@@ -161,10 +203,12 @@ func (l *loop) offset(t ir.Type, k int) jen.Code {
 
 // launch writes the launch of a chain's kernel, inside of loops before loop k.
 func (l *loop) launch(b *jen.Group, spec chainSpec, rows, cols, k int) {
-	args := []jen.Code{jen.Id("r"), jen.Id(l.e.used.chain(spec)), jen.Lit(rows), jen.Lit(cols)}
+	const name = "gpu.Chain"
+	args := []jen.Code{jen.Id("r"), jen.Id(l.e.used.chain(spec)), jen.Lit(l.e.kernelSize(name, rows)),
+		jen.Lit(l.e.kernelSize(name, cols))}
 	for _, v := range l.operands() {
 		x := jen.Id(l.e.name(v))
-		if at := l.offset(v.Type, k); at != nil {
+		if at := l.offset(v, k); at != nil {
 			x = x.Dot("From").Call(at)
 		}
 		args = append(args, x)

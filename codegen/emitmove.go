@@ -1,14 +1,25 @@
 package codegen
 
 import (
+	"github.com/dave/jennifer/jen"
 	"github.com/planc-dev/planc/ir"
 )
 
 // moves writes a collective that splits a dim or joins its parts: rt.Op(r, group, to, from, sizes), or the variant that
-// knows how the parts of a zigzag dim lie.
-func (e *emitter) moves(op string, n *ir.Node, sizes ...any) {
-	args := append([]any{n.Outs[0], n.Args[0]}, sizes...)
-	if a := n.Attr.Axes[0]; a.IsZigzag() {
+// knows how the parts of a zigzag dim lie. NCCL moves contiguous parts, and counts their elements in 64 bits: only a
+// kernel that rearranges parts limits the sizes. A slice always has that kernel.
+func (e *emitter) moves(op string, n *ir.Node, outer int, sizes ...int) {
+	a := n.Attr.Axes[0]
+	isContiguous := outer == 1 && !a.IsZigzag() && n.Op != ir.OpSlice
+	args := []any{n.Outs[0], n.Args[0], outer}
+	for _, size := range sizes {
+		if isContiguous {
+			args = append(args, jen.Lit(size))
+		} else {
+			args = append(args, size)
+		}
+	}
+	if a.IsZigzag() {
 		op, args = op+"Zigzag", append(args, e.mesh.Ranks([]ir.Axis{a}))
 	}
 	e.joined(op, n, args...)

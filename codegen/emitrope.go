@@ -30,11 +30,17 @@ func emitRope(e *emitter, n *ir.Node) {
 		theta = e.inLocal(n.Attr.Layers, jen.Lit(n.Attr.Local), theta)
 		scale = e.inLocal(n.Attr.Layers, ropeScale("", 0), scale)
 	}
-	if n.Attr.Offset > 0 || n.Attr.Pairs {
+	if n.Attr.Offset > 0 || n.Attr.Pairs || t.Has(ir.Side) {
+		heads := rest / dim
 		rows := jen.Dict{jen.Id("Batch"): jen.Lit(batch), jen.Id("Seq"): jen.Lit(seq),
-			jen.Id("Heads"): jen.Lit(rest / dim), jen.Id("Dim"): jen.Lit(dim),
-			jen.Id("From"): jen.Lit(n.Attr.Offset), jen.Id("Turn"): jen.Lit(turn),
+			jen.Id("Dim"): jen.Lit(dim), jen.Id("From"): jen.Lit(n.Attr.Offset), jen.Id("Turn"): jen.Lit(turn),
 			jen.Id("Pairs"): jen.Lit(n.Attr.Pairs)}
+		if t.Has(ir.Side) { // the last one is copied
+			side, row := t.SideSizes(e.mesh)
+			heads = (row - side) / dim
+			rows[jen.Id("Row")] = jen.Lit(row)
+		}
+		rows[jen.Id("Heads")] = jen.Lit(heads)
 		e.kernel("RoPEPart", n.Outs[0], n.Args[0], jen.Qual(cpuPath, "RopeRows").Values(rows), e.where(t.Dims[pos]),
 			theta, scale, n.Attr.Inverse)
 		return

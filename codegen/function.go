@@ -6,6 +6,7 @@ import (
 
 	"github.com/dave/jennifer/jen"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/fusion"
 )
 
 // emitter writes one function of the program as a Go function.
@@ -16,8 +17,9 @@ type emitter struct {
 	places
 	used  *declarations
 	f     *ir.Func
-	fused *fusion
-	now   *ir.Node // the op that is being written
+	calls *fusion.Calls
+	sides map[*ir.Value]*ir.Node // the ops of which values are operands that are written side by side
+	now   *ir.Node               // the op that is being written
 }
 
 // functions writes all functions of the program, in the order in which a step runs them. It also returns what they
@@ -56,14 +58,14 @@ func funcName(f *ir.Func) string { return camel(f.Name) }
 
 // function writes function f of segment s, whose index is id.
 func (e *emitter) function(id int, s *ir.Segment, f *ir.Func) jen.Code {
-	e.seg, e.segID, e.f, e.fused = s, id, f, fuse(f, e.Target, e.mesh)
+	e.seg, e.segID, e.f, e.sides, e.calls = s, id, f, f.SideWriters(), fusion.Of(f, e.gpu(), e.mesh)
 	name := funcName(f)
 	body := jen.BlockFunc(func(b *jen.Group) {
 		e.body = b
 		for _, v := range f.Inputs {
 			e.input(v)
 		}
-		e.nodes(e.fused.nodes)
+		e.nodes(e.calls.Nodes)
 	})
 	doc := fmt.Sprintf("%s is %s, of which the model has %d.", name, f.Name, s.Count)
 	return jen.Comment(doc).Line().Func().Id(name).
@@ -93,7 +95,12 @@ func (e *emitter) declare(v *ir.Value) {
 
 // assign writes name := view at offset at, which may have declared what it needs before.
 func (e *emitter) assign(v *ir.Value, at jen.Code) {
-	e.body.Id(e.name(v)).Op(":=").Add(e.view(v.Type, at, v.Type.LocalElems(e.mesh)))
+	n := v.Type.LocalElems(e.mesh)
+	if w := e.sides[v]; w != nil { // and what lies between its rows
+		side, row := w.Outs[0].Type.SideSizes(e.mesh)
+		n = (n/side-1)*row + side
+	}
+	e.body.Id(e.name(v)).Op(":=").Add(e.view(v.Type, at, n))
 }
 
 // elemCode is the Go type of a tensor's elements.
@@ -116,25 +123,23 @@ func (e *emitter) node(n *ir.Node) {
 	if emit == nil {
 		panic(fmt.Sprintf("codegen: no emitter for %v", n))
 	}
-	if n.Op == ir.OpAccumulate && n.Args[0].Place.Region == ir.PlaceGrad {
-		return // its operand was made there
-	}
 	e.now = n
+	call := e.calls.Call(n)
 	e.body.Comment(opLine(n))
-	for _, m := range e.fused.also(n) {
+	for _, m := range call.Ops() {
 		e.body.Comment("\t" + opLine(m))
 	}
 	// on a CPU, a matmul with an epilogue stores its own result only if another op needs it
-	if e.gpu() || e.fused.epilogue[n] == nil || e.fused.keepsResult[n] {
+	if e.gpu() || call.Epilogue == nil || call.KeepsResult {
 		e.results(n)
 	}
-	if g := e.fused.normGrad[n]; g != nil {
-		emitNormGrads(e, g)
+	if call.NormGradient != nil {
+		emitNormGrads(e, call.NormGradient)
 	} else {
 		emit(e, n)
 	}
-	if add := e.fused.addition[n]; add != nil && e.fused.inPlaceOf[add.Outs[0]] != nil {
-		e.alias(add.Outs[0], n.Outs[0])
+	if call.SumInPlace {
+		e.alias(call.Addition.Outs[0], n.Outs[0])
 	}
 }
 
@@ -191,7 +196,7 @@ func (e *emitter) inLocal(l ir.Layers, local, full *jen.Statement) *jen.Statemen
 
 // adding returns whether a matmul adds to its result: always, never, or from the second micro-batch on.
 func (e *emitter) adding(n *ir.Node) any {
-	if !accumulates(n) {
+	if !ir.Accumulates(n) {
 		return false
 	}
 	into := e.into(n.Outs[0])

@@ -30,9 +30,10 @@ func (l *loop) gates() map[*ir.Node]*gate {
 		if mul == nil || mul.Args[0] == mul.Args[1] {
 			continue
 		}
-		a, b := n.Args[0], other(mul, n.Outs[0])
+		a, b := n.Args[0], ir.OtherOperand(mul, n.Outs[0])
 		if end, up := l.gradOfGate(mul, a, b); end != nil {
-			found[end] = &gate{"SiluMulGrad", []*ir.Value{b, a, other(up, b), mul.Outs[0]}, []*ir.Node{n, mul, up}}
+			operands := []*ir.Value{b, a, ir.OtherOperand(up, b), mul.Outs[0]}
+			found[end] = &gate{"SiluMulGrad", operands, []*ir.Node{n, mul, up}}
 		} else if whole(mul.Outs[0], a, b) {
 			found[mul] = &gate{"SiluMul", []*ir.Value{a, b}, []*ir.Node{n}}
 		}
@@ -72,7 +73,7 @@ func (l *loop) gradOfGate(mul *ir.Node, a, dy *ir.Value) (end, up *ir.Node) {
 			up.Args[0] == up.Args[1] {
 			continue
 		}
-		if slices.Contains(l.body, up) && whole(mul.Outs[0], a, dy, other(up, dy), n.Outs[0]) {
+		if slices.Contains(l.body, up) && whole(mul.Outs[0], a, dy, ir.OtherOperand(up, dy), n.Outs[0]) {
 			return n, up
 		}
 	}

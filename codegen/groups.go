@@ -13,7 +13,8 @@ type groupTable struct {
 	at   map[string]int // index in list, by the joined atoms
 	list [][]ir.Axis
 
-	messages map[int]bool // groups whose members send to each other
+	tensors, numbers map[int]bool // groups that have collectives of tensors, and of single numbers
+	messages         map[int]bool // groups whose members send to each other
 }
 
 // index returns the index of the group over axes, -1 if they split nothing.
@@ -41,12 +42,18 @@ func (t *groupTable) code(axes []ir.Axis) jen.Code {
 	return jen.Id(groupName(t.list[i]))
 }
 
-// sends records that the members of a group send to each other.
-func (t *groupTable) sends(axes []ir.Axis) {
-	if t.messages == nil {
-		t.messages = map[int]bool{}
+// record records a use of a group, in one of the table's maps.
+func (t *groupTable) record(use *map[int]bool, axes []ir.Axis) {
+	if *use == nil {
+		*use = map[int]bool{}
 	}
-	t.messages[t.index(axes)] = true
+	(*use)[t.index(axes)] = true
+}
+
+// number records a collective of single numbers over a group, and returns the group's index.
+func (t *groupTable) number(axes []ir.Axis) int {
+	t.record(&t.numbers, axes)
+	return t.index(axes)
 }
 
 func groupName(atoms []ir.Axis) string {

@@ -22,7 +22,7 @@ func (x *indices) part(d ir.Extent) (lo, size jen.Code) {
 		return jen.Lit(0), jen.Lit(d.Size)
 	}
 	width := x.count([]ir.Extent{d})
-	if d.Size%x.mesh.Ranks(d.Axes) == 0 {
+	if d.Size == width*x.mesh.Ranks(d.Axes) {
 		return x.offset(d), jen.Lit(width)
 	}
 	l, n := x.fresh("lo"), x.fresh("valid")
@@ -52,8 +52,7 @@ func (x *indices) offset(d ir.Extent) jen.Code {
 	if isZigzag(d) {
 		panic(fmt.Sprintf("codegen: a part of %s begins at no one place", d.Dim))
 	}
-	ranks := x.mesh.Ranks(d.Axes)
-	return rt("Index").Call(jen.Id("r"), x.groups.code(d.Axes)).Op("*").Lit((d.Size + ranks - 1) / ranks)
+	return rt("Index").Call(jen.Id("r"), x.groups.code(d.Axes)).Op("*").Lit(x.mesh.Width(&d))
 }
 
 // isZigzag reports whether a rank's part of the dim is two runs of it.

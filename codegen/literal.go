@@ -36,7 +36,8 @@ func constantName(v reflect.Value) (string, bool) {
 // onOneLine are the types of short rows of long tables.
 var onOneLine = map[reflect.Type]bool{reflect.TypeFor[program.Place](): true, reflect.TypeFor[program.Piece](): true,
 	reflect.TypeFor[program.LayerRun](): true, reflect.TypeFor[program.Region](): true,
-	reflect.TypeFor[program.FirstWrite](): true, reflect.TypeFor[program.Ref](): true,
+	reflect.TypeFor[program.FirstWrite](): true, reflect.TypeFor[program.GEMM](): true,
+	reflect.TypeFor[program.Ref](): true,
 	reflect.TypeFor[program.Dim](): true, reflect.TypeFor[program.Axis](): true, reflect.TypeFor[program.Init](): true}
 
 // groupFields are the fields that hold a group's index.

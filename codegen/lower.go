@@ -12,8 +12,8 @@ import (
 type lowering struct {
 	Input
 	parameters
-	groups    *groupTable
-	attention []program.AttentionShape // kinds that functions use
+	groups *groupTable
+	used   *declarations // what the functions use
 }
 
 // program returns the tables without those of the segments. It comes after the functions, which register groups.
@@ -22,21 +22,23 @@ func (l *lowering) program() program.Program {
 	out := program.Program{
 		Name: l.Job, Hash: l.Hash, Elem: elemOf(arithmetic(l.p)), Types: l.stateTypes(),
 		Predict: l.Predict, Model: l.Model, Settings: l.Settings,
-		Mesh: l.mesh(), Params: l.params(), Stream: p.Stream, Batch: l.batch(),
-		Tokens:             l.groups.index(p.Begin.Nodes[0].Attr.Axes),
-		Loss:               l.groups.index(l.update(ir.OpLossReduce).Attr.Axes),
-		World:              l.groups.index(l.update(ir.OpGradNorm).Attr.Axes),
+		Mesh: l.mesh(), Params: l.params(), Stream: p.Stream,
+		PrepostReceives: p.Recipe.ReceiveBuffer(p.Plan.PP, p.Stream) > 0, Batch: l.batch(),
+		Tokens:             l.groups.number(p.Begin.Nodes[0].Attr.Axes),
+		Loss:               l.groups.number(l.update(ir.OpLossReduce).Attr.Axes),
+		World:              l.groups.number(l.update(ir.OpGradNorm).Attr.Axes),
 		Optim:              optimizers[p.Recipe.Optimizer],
 		Dropout:            l.drops(),
 		StochasticRounding: p.Recipe.StochasticRounding,
 		Experts:            l.experts(),
-		Attentions:         l.attention,
+		Attentions:         l.used.attention,
 	}
 	for i := range p.Stages {
 		out.Stages = append(out.Stages, l.stage(&p.Stages[i]))
 	}
 	for i, atoms := range l.groups.list { // last, because the calls of l.groups.index above add groups
-		out.Groups = append(out.Groups, program.Group{Axes: axisNames(atoms), Messages: l.groups.messages[i]})
+		out.Groups = append(out.Groups, program.Group{Axes: axisNames(atoms), Tensors: l.groups.tensors[i],
+			Numbers: l.groups.numbers[i], Messages: l.groups.messages[i]})
 	}
 	return out
 }
@@ -77,10 +79,32 @@ func (l *lowering) mesh() (out []program.Axis) {
 func (l *lowering) params() (out []program.Param) {
 	for _, s := range l.p.Model.Segments {
 		for _, w := range s.Forward.Weights() {
-			if w.Param.Tied == "" {
+			switch {
+			case w.Param.Tied != "":
+			case len(w.Param.Sides) > 0:
+				out = append(out, l.sides(s, w)...)
+			default:
 				out = append(out, l.param(s, w))
 			}
 		}
+	}
+	return out
+}
+
+// sides returns the parameters that lie side by side in one.
+func (l *lowering) sides(s *ir.Segment, w *ir.Value) (out []program.Param) {
+	at := slices.IndexFunc(w.Type.Dims, func(e ir.Extent) bool { return e.Dim == ir.Side })
+	side, row := w.Type.SideSizes(l.p.Mesh)
+	for _, v := range ir.SideParams(w) {
+		x := l.param(s, &ir.Value{Name: v.Name, Type: v.Type, Param: w.Param})
+		if at > 0 {
+			x.Dims[at].Pitch = row
+		}
+		for _, p := range l.places(s, w) {
+			p.Offset += v.First * side
+			x.Places = append(x.Places, p)
+		}
+		out = append(out, x)
 	}
 	return out
 }
@@ -95,8 +119,11 @@ func (l *lowering) param(s *ir.Segment, w *ir.Value) program.Param {
 		out.Init.Std = w.Param.Std
 	}
 	for _, e := range w.Type.Dims {
-		out.Dims = append(out.Dims, program.Dim{Name: string(e.Dim), Size: e.Size,
-			Axes: axisNames(l.p.Mesh.Expand(e.Axes))})
+		d := program.Dim{Name: string(e.Dim), Size: e.Size, Axes: axisNames(l.p.Mesh.Expand(e.Axes))}
+		if e.Dim.Padded() && l.p.Mesh.VocabMultiple > 0 {
+			d.Width = l.p.Mesh.Width(&e)
+		}
+		out.Dims = append(out.Dims, d)
 	}
 	if w.Param.Balance {
 		out.Choices = choices(s.Forward)
@@ -126,8 +153,9 @@ func (l *lowering) places(s *ir.Segment, w *ir.Value) (out []program.Place) {
 
 // segments returns the segments without their functions.
 func (l *lowering) segments() (out []program.Segment) {
-	for _, s := range l.p.Model.Segments {
+	for i, s := range l.p.Model.Segments {
 		out = append(out, l.segment(s))
+		out[i].GEMMs = l.used.gemms[i]
 	}
 	return out
 }
@@ -172,7 +200,7 @@ func (l *lowering) bucket(b ir.Bucket) program.Bucket {
 	out := program.Bucket{Class: b.Class, Offset: b.Offset, Elems: b.Elems, State: b.State,
 		Reduce: l.groups.index(c.Reduce), Sum: l.groups.index(c.Replicas), Shard: l.groups.index(c.Shard),
 		Params: b.Params(l.p.Plan), Grads: b.Grads(l.p.Plan),
-		ShardedGrads: c.Each, ShardedParams: c.Fetch, SharedByEnds: c.Ends,
+		ShardedGrads: c.ShardedGrads, ShardedParams: c.ShardedParams, TiedStages: c.TiedStages,
 		ReplicatedOver: axisNames(append(slices.Clone(c.Repeat), l.p.Mesh.Expand(c.Copies())...))}
 	for _, p := range b.Pieces {
 		out.Pieces = append(out.Pieces, program.Piece{Segment: l.segmentID(p.Segment), Layer: p.Layer,

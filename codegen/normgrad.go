@@ -1,30 +1,12 @@
 package codegen
 
 import (
-	"slices"
-
 	"github.com/dave/jennifer/jen"
 	"github.com/planc-dev/planc/ir"
 )
 
 // allGradients are the functions of package gpu that compute all gradients of a norm.
 var allGradients = map[ir.Op]string{ir.OpLayerNormDX: "LayerNormGrads", ir.OpRMSNormDX: "RMSNormGrads"}
-
-// normGrads lets the kernel that computes the gradient of a norm's input also compute those of its gain and its bias,
-// on a GPU. It returns the ops without those sums; u.normGrad has them.
-func (u *fusion) normGrads(nodes []*ir.Node) []*ir.Node {
-	for _, g := range u.f.NormGradients(u.mesh) {
-		if !slices.Contains(nodes, g.Node) || !slices.Contains(nodes, g.Gain) {
-			continue
-		}
-		if !slices.Contains(nodes, g.Bias) { // a matmul computes it
-			g.Bias = nil
-		}
-		nodes = slices.DeleteFunc(nodes, func(n *ir.Node) bool { return slices.Contains(g.Sums(), n) })
-		u.normGrad[g.Node] = &g
-	}
-	return nodes
-}
 
 // emitNormGrads writes all gradients of a norm: one call, or the separate ops if there is no kernel for the row. The
 // sums come first then, because dx may overwrite their operands.

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/fusion"
 )
 
 // Products lists, by function and in the IR's text form, the matmuls of a program whose call also computes other ops on
@@ -15,15 +16,16 @@ func Products(p *ir.Program, on Target) (string, error) {
 	}
 	var b strings.Builder
 	eachFunc(p, func(_ int, _ *ir.Segment, f *ir.Func) {
-		fused := fuse(f, on, p.Mesh)
+		calls := fusion.Of(f, on.gpu(), p.Mesh)
 		title := "func " + f.Name + "\n"
-		for _, n := range fused.nodes {
-			also := fused.also(n)
-			if len(also) == 0 {
+		for _, n := range calls.Nodes {
+			call := calls.Call(n)
+			others := call.Ops()
+			if len(others) == 0 {
 				continue
 			}
-			b.WriteString(title + "  " + opLine(fused.alone(n)) + "\n")
-			for _, m := range also {
+			b.WriteString(title + "  " + opLine(call.Alone(n)) + "\n")
+			for _, m := range others {
 				b.WriteString("    " + opLine(m) + "\n")
 			}
 			title = ""

@@ -26,7 +26,9 @@ func (w *statements) calling(fn *jen.Statement, args ...any) *jen.Statement {
 		switch a := a.(type) {
 		case *ir.Value:
 			codes[i] = jen.Id(w.name(a))
-		case int, float64, bool:
+		case int:
+			codes[i] = jen.Lit(w.kernelSize(fn.GoString(), a))
+		case float64, bool:
 			codes[i] = jen.Lit(a)
 		case jen.Code:
 			codes[i] = a

@@ -108,5 +108,16 @@ func TestProductsEndInGelu(t *testing.T) {
 				}
 			}
 		}
+		for _, kind := range []string{ // that a GPU computes before the first step
+			"{M: 16, N: 8, K: 8, In: rt.BF16, Out: rt.BF16, Bias: true}",
+			`{M: 16, N: 12, K: 8, In: rt.BF16, Out: rt.BF16, Epilogue: "gelu", Bias: true` +
+				map[bool]string{true: ", KeepsInput: true}", false: "}"}[pre == "up"],
+			`{M: 16, N: 12, K: 8, TransposeB: true, In: rt.BF16, Out: rt.BF16, Epilogue: "gelu_grad"}`,
+			`{M: 8, N: 12, K: 16, TransposeA: true, In: rt.BF16, Out: rt.F32, Epilogue: "row_sum"}`,
+		} {
+			if !strings.Contains(string(src), kind) {
+				t.Errorf("%s: the table has no %s:%s", block, kind, strings.Split(string(src), "GEMMs:")[1:])
+			}
+		}
 	}
 }

@@ -41,6 +41,8 @@ type Chunk struct {
 	Apart      bool    // the stage has other chunks, so that the pass before this one belongs to other layers
 	Output     Seconds // time of sending the output to the next chunk
 	Grad       Seconds // time of sending the input's gradient to the previous chunk
+	CopyInput  Seconds // time of copying the input from the buffer into which it was received
+	CopyGrad   Seconds // time of copying the gradient of the output from there
 	Waits      bool    // each pass ends when its sends are complete
 	Contention         // for transfers during each pass; its Slows also applies to transfers once per step
 	Host       Seconds // the chunk's share of the engine's host time per micro-batch, in addition to its layers
@@ -52,16 +54,16 @@ type Pass struct {
 	CPComm, EPComm               Seconds
 	ExpertRecompute, ExpertEmpty Seconds
 	// waiting for parameters and gradients to be transferred, and the slowdown of compute by these transfers
-	Exposed Seconds
-	Sent    Seconds     // waiting until sends are complete
-	Tail    Seconds     // transfer of gradients that continues after the pass
-	done    []layerDone // for each layer in the order of the pass, if it is not a forward pass
+	Exposed  Seconds
+	Messages Seconds     // copying what was received, and waiting until sends are complete
+	Tail     Seconds     // transfer of gradients that continues after the pass
+	done     []layerDone // for each layer in the order of the pass, if it is not a forward pass
 }
 
 // Total returns the duration of the pass.
 func (p *Pass) Total() Seconds {
 	return p.Compute + p.Recompute + p.ExpertRecompute + p.ExpertEmpty + p.TPComm + p.CPComm + p.EPComm +
-		p.Exposed + p.Sent
+		p.Exposed + p.Messages
 }
 
 // layerDone is the time at which a layer has its gradients.
@@ -173,13 +175,26 @@ func (c *Chunk) Pass(kind ir.ActionKind, overlap bool) Pass {
 		p.Exposed = c.Contention.Added(work, f.moved, p.Exposed)
 	}
 	p.Tail = max(0, f.free-work-p.Exposed)
-	switch {
-	case c.Waits && kind == ir.Forward:
-		p.Sent = c.Output
-	case c.Waits && kind == ir.Backward:
-		p.Sent = c.Grad
+	copied, sent := c.messages(kind)
+	for i := range p.done {
+		p.done[i].at += copied
 	}
+	p.Messages = copied + sent
 	return p
+}
+
+// messages returns how long a pass first copies what was received, and finally waits until its send is complete.
+func (c *Chunk) messages(kind ir.ActionKind) (copied, sent Seconds) {
+	switch kind {
+	case ir.Forward:
+		copied, sent = c.CopyInput, c.Output
+	case ir.Backward:
+		copied, sent = c.CopyGrad, c.Grad
+	}
+	if !c.Waits {
+		sent = 0
+	}
+	return copied, sent
 }
 
 // parts returns a pass's own arithmetic and collectives.

@@ -76,7 +76,8 @@ func (c *Cluster) cpuDevice(compute string) (d Device, ok bool) {
 // Fastest returns the highest rate of any kind of work. On a CPU, GEMMs in bf16 may be slower than attention in f32.
 func (d *Device) Fastest() FlopsPerSecond { return max(d.Peak, slices.Max(d.rate[:])) }
 
-// cpuTime returns the time of an op's arithmetic on a CPU.
+// cpuTime returns the time of an op's arithmetic on a CPU. The kernel of a GEMM computes its epilogue at the rate of
+// element-wise ops.
 func (d *Device) cpuTime(o *Op) Seconds {
 	flops := o.Flops
 	switch o.Kind {
@@ -87,7 +88,7 @@ func (d *Device) cpuTime(o *Op) Seconds {
 	case AttentionGrad:
 		flops *= scores(o.Shape, 10, cpuScoreFlops2)
 	}
-	return Seconds(flops / float64(d.rate[o.Kind]))
+	return Seconds(flops/float64(d.rate[o.Kind])) + Seconds(o.Fused.Flops/float64(d.rate[Vector]))
 }
 
 // panels returns by what factor computing whole panels exceeds the requested work.

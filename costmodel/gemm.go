@@ -6,11 +6,25 @@ import "math"
 type GEMM struct{ M, N, K, Batch float64 }
 
 // tile is the part of the result that one multiprocessor computes at a time, with the fraction of the best rate that it
-// reaches under full load. Smaller tiles read their operands more often. The fractions are orders of magnitude of
-// cuBLAS's kernels (assumed; the fit of docs/validation.md does not change them individually).
+// reaches under full load.
 type tile struct{ m, n, part float64 }
 
-var tiles = []tile{{256, 128, 1}, {128, 256, 1}, {128, 128, 0.94}, {128, 64, 0.80}, {64, 64, 0.62}}
+// largeTiles are those of kernels whose blocks each compute one tile. Smaller tiles read their operands more often. The
+// fractions are orders of magnitude of cuBLAS's kernels (assumed; the fit of docs/validation.md does not change them
+// individually).
+var largeTiles = []tile{{256, 128, 1}, {128, 256, 1}, {128, 128, 0.94}, {128, 64, 0.80}, {64, 64, 0.62}}
+
+// fineTiles are those since Hopper, whose kernels stay on their multiprocessors and divide large tiles where others
+// would be idle. GEMMs measured on Hopper fit this size best; Blackwell is assumed to be alike (docs/validation.md).
+var fineTiles = []tile{{64, 64, 1}}
+
+// tilesOf returns the tiles of a GPU's generation.
+func tilesOf(fine bool) []tile {
+	if fine {
+		return fineTiles
+	}
+	return largeTiles
+}
 
 // gemmDepth is the part of a GEMM's depth that fills and drains a tile's pipeline, in elements of k: a GEMM of depth k
 // runs at k/(k + gemmDepth) of its rate. Fitted (docs/validation.md).
@@ -29,7 +43,7 @@ func (d *Device) matrixTime(o *Op) Seconds {
 		return Seconds(o.Flops / full)
 	}
 	g, best, aligned := o.Shape, 0.0, o.Shape.aligned()
-	for _, t := range tiles {
+	for _, t := range tilesOf(d.fine) {
 		const more = 1 + 1e-9 // tolerance for rounding: no tiling exceeds the useful fraction of its own rate
 		if t.part*aligned*g.K/(g.K+gemmDepth)*more < best {
 			continue

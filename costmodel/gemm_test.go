@@ -14,7 +14,7 @@ func TestMatrixTimeOfAllTilings(t *testing.T) {
 	for range 20000 {
 		g := GEMM{M: size(1 << 16), N: size(1 << 16), K: size(1 << 14), Batch: size(64)}
 		best := 0.0
-		for _, tl := range tiles {
+		for _, tl := range largeTiles {
 			best = max(best, tl.part*occupied(g, tl, d.processors)*g.aligned()*g.K/(g.K+gemmDepth))
 		}
 		o := Op{Kind: Matrix, Flops: 2 * g.M * g.N * g.K * g.Batch, Shape: g}

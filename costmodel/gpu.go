@@ -9,6 +9,7 @@ import (
 type Generation struct {
 	Arch       string  // prefix of the architecture's name
 	processors float64 // streaming multiprocessors
+	fine       bool    // GEMMs are divided into fine tiles
 	matrix     float64 // largest measured fraction of the dense peak for 16-bit matmuls
 	narrow     float64 // the same for FP8 matmuls
 	Sustained  float64 // fraction of the best rate that matmuls sustain for hours at the power limit; fitted
@@ -25,15 +26,15 @@ type Generation struct {
 // and FlashAttention-3 (Shah et al. 2024), causal, sequences of 2-8 k. Figures of other rows are assumed from similar
 // ones.
 var Generations = []Generation{
-	{"sm_70", 80, 0.80, 0, 1.10, 0.80, 300, [2]float64{0.30, 0.25}, [2]float64{0.30, 0.25}},
-	{"sm_75", 40, 0.45, 0, 0.878, 0.75, 70, [2]float64{0.25, 0.20}, [2]float64{0.25, 0.20}},
-	{"sm_80", 108, 0.869, 0, 0.931, 0.82, 400, [2]float64{0.60, 0.50}, [2]float64{0.60, 0.50}},
-	{"sm_86", 82, 0.90, 0, 0.99, 0.85, 350, [2]float64{0.55, 0.45}, [2]float64{0.55, 0.45}},
-	{"sm_89", 128, 0.88, 0.85, 0.95, 0.85, 450, [2]float64{0.55, 0.45}, [2]float64{0.55, 0.45}},
-	{"sm_90", 132, 0.803, 0.709, 0.853, 0.82, 700, [2]float64{0.38, 0.32}, [2]float64{0.60, 0.50}},
-	{"sm_100", 148, 0.776, 0.763, 0.827, 0.82, 1000, [2]float64{0.25, 0.20}, [2]float64{0.55, 0.45}},
-	{"sm_103", 148, 0.786, 0.745, 0.918, 0.82, 1100, [2]float64{0.25, 0.20}, [2]float64{0.55, 0.45}},
-	{"sm_", 100, 0.78, 0.70, 0.95, 0.80, 0, [2]float64{0.45, 0.40}, [2]float64{0.45, 0.40}},
+	{"sm_70", 80, false, 0.80, 0, 1.10, 0.80, 300, [2]float64{0.30, 0.25}, [2]float64{0.30, 0.25}},
+	{"sm_75", 40, false, 0.45, 0, 0.878, 0.75, 70, [2]float64{0.25, 0.20}, [2]float64{0.25, 0.20}},
+	{"sm_80", 108, false, 0.869, 0, 0.931, 0.82, 400, [2]float64{0.60, 0.50}, [2]float64{0.60, 0.50}},
+	{"sm_86", 82, false, 0.90, 0, 0.99, 0.85, 350, [2]float64{0.55, 0.45}, [2]float64{0.55, 0.45}},
+	{"sm_89", 128, false, 0.88, 0.85, 0.95, 0.85, 450, [2]float64{0.55, 0.45}, [2]float64{0.55, 0.45}},
+	{"sm_90", 132, true, 0.803, 0.709, 0.838, 0.82, 700, [2]float64{0.38, 0.32}, [2]float64{0.60, 0.50}},
+	{"sm_100", 148, true, 0.776, 0.763, 0.822, 0.82, 1000, [2]float64{0.25, 0.20}, [2]float64{0.55, 0.45}},
+	{"sm_103", 148, true, 0.786, 0.745, 0.915, 0.82, 1100, [2]float64{0.25, 0.20}, [2]float64{0.55, 0.45}},
+	{"sm_", 100, false, 0.78, 0.70, 0.95, 0.80, 0, [2]float64{0.45, 0.40}, [2]float64{0.45, 0.40}},
 }
 
 // MXFP8 is the compute type of matmuls whose FP8 operands have a scale per 32 elements of their depth ("OCP

@@ -13,12 +13,47 @@ const (
 	cpuProcess = 6 << 20
 	// Stacks, groups and bookkeeping of a rank's goroutines; assumed.
 	cpuRank = 1 << 20
-	// A CUDA context with loaded modules and cuBLASLt's 32 MiB workspace: usually 0.4-0.6 GiB on sm_80 and later;
-	// assumed, not measured yet.
-	gpuContext = 550 << 20
-	// NCCL's buffers: channels of each communicator, about 0.1-0.4 GiB; assumed, not measured yet.
-	gpuNCCL = 350 << 20
+	// A CUDA context with the kernels that a run loads. Users measured a context with NCCL: 484 MiB on an RTX 3090
+	// (github.com/NVIDIA/nccl/pull/2366). Two others measured it with communicators whose buffers are known from NCCL's
+	// source, which leaves 272 MiB on an A100 (issue 964, if its figures include the context) and 435 MiB on an H100
+	// (issue 1685, if rings were connected). planc loads kernels of cuBLASLt, of cuDNN and of its own in addition.
+	// Assumed, not measured yet.
+	gpuContext = 500 << 20
+	// What a rank allocates in addition to its arena: for constants and feeds, for sums (runtime/gpu/memory.go), and
+	// the workspace of cuBLASLt (GEMMWorkspace in cuda/blaslt.go).
+	tableBytes, sumBytes, gemmWorkspace = 8 << 20, 1 << 20, 32 << 20
+	gpuBuffers                          = tableBytes + sumBytes + gemmWorkspace
+	// The largest workspace of cuDNN attention that the runtime allows (MaxAttentionWorkspace in cuda/cudnnparts.go).
+	maxAttentionWorkspace = 256 << 20
+	// cuDNN attention has heads of at most this size, a multiple of the second (cuda/cudnnattention.go).
+	maxAttentionDim, attentionDims = 128, 8
 )
+
+// Outside is the memory of a rank outside its arena that depends on the plan, in bytes.
+type Outside struct {
+	Communicators int64 // buffers of NCCL's communicators
+	Attention     int64 // workspace of cuDNN attention
+	FP8           int64 // FP8 copies of a matmul's operands
+}
+
+// Total returns the sum.
+func (o Outside) Total() int64 { return o.Communicators + o.Attention + o.FP8 }
+
+// AttentionWorkspace returns the workspace in bytes that cuDNN needs for the gradient of attention over a number of
+// sequences. It stores the gradient of the scores, in 16 bits, of a part of the sequences, as many as fit. planc's own
+// kernels compute what cuDNN does not support and, if those of one sequence do not fit, the gradient.
+func AttentionWorkspace(a ir.LibraryAttention, sequences int) int64 {
+	if a.Dim > maxAttentionDim || a.Dim%attentionDims != 0 {
+		return 0
+	}
+	scores := 2 * int64(a.Heads*a.Group) * int64(a.Seq) * int64(a.KSeq)
+	for n := sequences; n > 0; n-- {
+		if bytes := scores * int64(n); sequences%n == 0 && bytes <= maxAttentionWorkspace {
+			return bytes
+		}
+	}
+	return 0
+}
 
 // Memory is the memory of a rank of the fullest stage in bytes, by the parts of contract.md, which add up to Total.
 // Capacity is the device's memory less headroom.
@@ -32,6 +67,15 @@ type Memory struct {
 	Workspace   int64 `json:"workspace"` // including the step's batch and the result of the logits entry
 	Comm        int64 `json:"comm"`
 	Overhead    int64 `json:"overhead"` // the engine's memory in addition to the arena
+
+	OverheadParts OverheadParts `json:"overhead_parts" since:"2026-11-28"`
+}
+
+// OverheadParts are the parts of Memory.Overhead on a GPU under planc's own runtime, in bytes; else 0.
+type OverheadParts struct {
+	Context       int64 `json:"context"`       // CUDA context
+	Communicators int64 `json:"communicators"` // buffers of NCCL's communicators
+	Workspaces    int64 `json:"workspaces"`    // of cuBLASLt and cuDNN, with FP8 copies, constants and feeds
 }
 
 // MemoryParts names the parts in order.
@@ -77,7 +121,7 @@ func (m Memory) FitProbability(device Bytes, deviation float64) float64 {
 
 // MemoryOf adds the engine's overhead to the regions of an arena, by name (ir.Region...), for a program of a number of
 // ranks. CPU kernels compute in f32: the memory in which they widen 16-bit numbers is workspace.
-func (c *Cluster) MemoryOf(region func(name string) int, ranks int, headroom float64) Memory {
+func (c *Cluster) MemoryOf(region func(name string) int, outside Outside, ranks int, headroom float64) Memory {
 	size := func(names ...string) int64 {
 		sum := int64(0)
 		for _, n := range names {
@@ -93,10 +137,14 @@ func (c *Cluster) MemoryOf(region func(name string) int, ranks int, headroom flo
 		Activations: size(ir.RegionActivations),
 		Workspace:   size(ir.RegionWorkspace, ir.RegionBatch, ir.RegionLogits),
 		Comm:        size(ir.RegionComm),
-		Overhead:    c.overhead(ranks),
 	}
 	if c.IsCPU() {
 		m.Workspace += size(ir.RegionScratch)
+		here := int64(max(1, min(ranks, c.Node.Devices)))
+		m.Overhead = cpuRank + (cpuProcess+here-1)/here
+	} else {
+		o := OverheadParts{gpuContext, outside.Communicators, gpuBuffers + outside.Attention + outside.FP8}
+		m.OverheadParts, m.Overhead = o, o.Context+o.Communicators+o.Workspaces
 	}
 	for _, p := range MemoryParts {
 		m.Total += m.Part(p)
@@ -107,17 +155,6 @@ func (c *Cluster) MemoryOf(region func(name string) int, ranks int, headroom flo
 // Capacity returns a device's memory less headroom, a fraction.
 func (c *Cluster) Capacity(headroom float64) int64 {
 	return int64(math.Floor(float64(c.GPU.Memory()) * (1 - headroom)))
-}
-
-func (c *Cluster) overhead(ranks int) int64 {
-	if c.IsCPU() {
-		here := int64(max(1, min(ranks, c.Node.Devices)))
-		return cpuRank + (cpuProcess+here-1)/here
-	}
-	if ranks == 1 {
-		return gpuContext
-	}
-	return gpuContext + gpuNCCL
 }
 
 // MemoryMoment is what a rank needs at a moment of training.

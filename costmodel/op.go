@@ -1,15 +1,17 @@
 package costmodel
 
-import "github.com/planc-dev/planc/ir"
+import (
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/fusion"
+)
 
 // Op is the work of one kernel on one rank, or of several equal kernels.
 type Op struct {
 	Kind  Kind
 	Flops float64
 	Bytes float64 // memory traffic
-	// bytes of the traffic that a GPU does not have, because it reads the operands for another op with the same kernel
-	Shared float64
-	Shape  GEMM // of a Matrix op
+	Fused FusedOps
+	Shape GEMM // of a Matrix op
 	// numbers of both operands that passes before an FP8 matmul of planc's own round to FP8; 0: it is not in FP8
 	FP8    float64
 	Kernel float64 // number of launches; more than 1 for several kernels in a row
@@ -17,12 +19,19 @@ type Op struct {
 	Looped float64 // fraction of the host's time per kernel for kernels that a library launches in a loop; 0: all of it
 }
 
+// FusedOps is the work of other ops that a GEMM's call computes: additions, its epilogue, sums of its operand's rows.
+type FusedOps struct {
+	Flops float64
+	Bytes float64 // traffic in addition to the GEMM's own
+}
+
 // Grown returns the op increased by more times a slope: flops, bytes and shape are linear in the micro-batch.
 func (o *Op) Grown(slope *Op, more float64) Op {
 	g := *o
 	g.Flops += float64(more * slope.Flops)
 	g.Bytes += float64(more * slope.Bytes)
-	g.Shared += float64(more * slope.Shared)
+	g.Fused.Flops += float64(more * slope.Fused.Flops)
+	g.Fused.Bytes += float64(more * slope.Fused.Bytes)
 	g.FP8 += float64(more * slope.FP8)
 	g.Shape.M += float64(more * slope.Shape.M)
 	g.Shape.N += float64(more * slope.Shape.N)
@@ -52,10 +61,10 @@ func (d *Device) Time(o *Op) Seconds {
 
 // Within returns the duration of the op as a part of another kernel, without launches.
 func (d *Device) Within(o *Op) Seconds {
-	work := Bytes(o.Bytes - o.Shared).Over(d.bandwidth)
+	work := Bytes(o.Bytes + o.Fused.Bytes).Over(d.bandwidth)
 	switch {
 	case d.cores > 0:
-		work = max(Bytes(o.Bytes).Over(d.bandwidth), d.cpuTime(o))
+		work = max(work, d.cpuTime(o))
 	case o.Kind == Matrix && o.Shape.M > 0:
 		work = max(work, d.matrixTime(o))
 	case o.Kind >= Attention && o.Shape.K > 0 && d.processors > 0:
@@ -92,21 +101,63 @@ func OpOf(n *ir.Node, m ir.Mesh) Op {
 	return o
 }
 
-// OpsOf returns a function that is OpOf for the nodes of f, some of which a GPU computes with the kernels of others.
-func OpsOf(f *ir.Func, m ir.Mesh) func(*ir.Node) Op {
-	shared := map[*ir.Node]float64{}
-	for _, g := range f.NormGradients(m) {
-		for _, sum := range g.Sums() {
-			for _, v := range sum.Args {
-				shared[sum] += float64(v.Type.LocalBytes(m))
+// OpOfCall returns a node's work on one rank of the mesh with that of the other ops that its call computes.
+func OpOfCall(n *ir.Node, call *fusion.Call, m ir.Mesh) Op {
+	o := OpOf(n, m)
+	flops := accumulateFlops(n, m)
+	for _, f := range call.Ops() {
+		flops += f.Flops(m) + accumulateFlops(f, m)
+	}
+	if o.Kind == Vector {
+		o.Flops += flops
+	} else {
+		o.Fused.Flops = flops
+	}
+	o.addTraffic(n, call, m)
+	return o
+}
+
+// accumulateFlops returns the flops with which a node adds its result to a gradient.
+func accumulateFlops(n *ir.Node, m ir.Mesh) float64 {
+	if len(n.Outs) == 0 || !ir.Accumulates(n) {
+		return 0
+	}
+	return float64(n.Outs[0].Type.LocalElems(m))
+}
+
+// addTraffic adds what a call reads and writes for the other ops that it computes. A GEMM that adds to a gradient reads
+// the gradient, except in the first micro-batch.
+func (o *Op) addTraffic(n *ir.Node, call *fusion.Call, m ir.Mesh) {
+	bytes := 0
+	add := func(vs ...*ir.Value) {
+		for _, v := range vs {
+			if v != nil {
+				bytes += v.Type.LocalBytes(m)
 			}
 		}
 	}
-	return func(n *ir.Node) Op {
-		o := OpOf(n, m)
-		o.Shared = shared[n]
-		return o
+	if n.Op == ir.OpMatMul && ir.Accumulates(n) {
+		add(n.Outs...)
 	}
+	add(call.C, call.Bias)
+	if call.Epilogue != nil {
+		add(ir.OtherOperand(ir.SingleOp(call.Epilogue), n.Outs[0]))
+		add(call.Epilogue.Outs...)
+		if !call.KeepsResult {
+			bytes -= n.Outs[0].Type.LocalBytes(m)
+		}
+	}
+	if call.RowSum != nil { // another kernel adds the sums to the gradient
+		add(call.RowSum.Outs...)
+		o.Kernel++
+	}
+	if g := call.NormGradient; g != nil { // one kernel more per gradient adds the sums of parts of the rows
+		for _, sum := range g.Sums() {
+			add(sum.Outs...)
+			o.Kernel++
+		}
+	}
+	o.Fused.Bytes = float64(bytes)
 }
 
 // shapeOf returns the GEMM of a contraction: m from the dims that the result shares with only the first operand, n from

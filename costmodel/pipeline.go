@@ -6,9 +6,13 @@ import "github.com/planc-dev/planc/ir"
 type Pipeline struct {
 	Timetable *ir.Timetable
 	Chunks    []ChunkTime // in the model's order
+	// A message is transferred when it has been sent and the receiver's previous pass has begun, which posts the
+	// receive; otherwise as soon as it has been sent.
+	Preposted bool
 }
 
-// ChunkTime is the duration of a chunk's passes over a micro-batch and of its sends, which overlap compute.
+// ChunkTime is the duration of a chunk's passes over a micro-batch and of its messages' transfers, which overlap
+// compute.
 type ChunkTime struct {
 	Forward, Backward Seconds
 	Weights           Seconds // second part of a split backward pass, which Backward does not include

@@ -1,6 +1,10 @@
 package costmodel
 
-import "github.com/planc-dev/planc/ir"
+import (
+	"slices"
+
+	"github.com/planc-dev/planc/ir"
+)
 
 // Placement describes where the members of a group are: Local members on each of Nodes nodes, of which the first and
 // the last are Span nodes apart, inclusive. Mixed means that the members are at different positions in their nodes, so
@@ -18,14 +22,11 @@ func (p Placement) Ranks() int { return p.Local * p.Nodes }
 // Place returns the placement of a group over the mesh's axes. Consecutive ranks fill a node, and the mesh's first atom
 // varies fastest. If node borders cut groups differently, it returns that of the group that is cut worst.
 func (c *Cluster) Place(m ir.Mesh, axes []ir.Axis) Placement {
-	member := map[ir.Axis]bool{}
-	for _, a := range m.Expand(axes) {
-		member[a] = true
-	}
+	members := m.Expand(axes)
 	p := Placement{Local: 1, Nodes: 1}
 	stride, last, devices := 1, 0, max(1, c.Node.Devices)
 	for _, a := range m.Atoms {
-		if member[a.Name] {
+		if slices.Contains(members, a.Name) {
 			in := inside(stride, a.Size, c.Node.Devices)
 			p.Local, p.Nodes = p.Local*in, p.Nodes*(a.Size/in)
 			p.Mixed = p.Mixed || in < a.Size && stride*in%devices != 0

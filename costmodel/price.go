@@ -8,7 +8,7 @@ import (
 )
 
 // CostModel is the version of the predictions, which locks record. It is raised whenever a prediction can change.
-const CostModel = 6
+const CostModel = 9
 
 // Predict is the prediction for a plan: the "predict" object of contract.md. Times have six significant digits; the
 // parts of Time add up to StepS.

@@ -25,7 +25,7 @@ func KindOf(op ir.Op) Kind {
 		return Matrix
 	case ir.OpAttention:
 		return Attention
-	case ir.OpAttentionGrad:
+	case ir.OpAttentionGrad, ir.OpAttentionGradSides:
 		return AttentionGrad
 	}
 	return Vector
@@ -40,6 +40,7 @@ type Device struct {
 	wide       FlopsPerSecond
 	bandwidth  BytesPerSecond
 	processors float64
+	fine       bool    // GEMMs are divided into fine tiles
 	cores      float64 // of a CPU that belong to the device; 0: a GPU
 	launch     Seconds // device time per kernel
 	host       Seconds // smallest host time per kernel, as the host launches kernels in sequence
@@ -103,8 +104,8 @@ func (c *Cluster) predicted(kernels *Kernels, compute string) (d Device, ok bool
 	if kernels.Vendor {
 		fused = g.vendor
 	}
-	d = Device{Peak: peak, fp8: nominal == "fp8", processors: g.processors, launch: kernels.Launch,
-		host: kernels.Host, pass: kernels.Pass, step: kernels.Step,
+	d = Device{Peak: peak, fp8: nominal == "fp8", processors: g.processors, fine: g.fine,
+		launch: kernels.Launch, host: kernels.Host, pass: kernels.Pass, step: kernels.Step,
 		bandwidth: c.GPU.MemoryBandwidth * BytesPerSecond(g.memory*kernels.Memory)}
 	d.rate = [numKinds]FlopsPerSecond{Vector: vector * gpuVector,
 		Matrix:        peak * FlopsPerSecond(matrix*kernels.Matrix*cool),
@@ -126,7 +127,7 @@ func (d Device) Work(k Kind, flops float64, b Bytes) Seconds {
 
 // OpTime returns the time of a node on one rank of the mesh. Collectives and views take no time here.
 func (d Device) OpTime(n *ir.Node, m ir.Mesh) Seconds {
-	if n.Op.View() || n.Op.Comm() && n.Op != ir.OpSlice {
+	if n.Op.NoWork() || n.Op.Comm() && n.Op != ir.OpSlice {
 		return 0
 	}
 	o := OpOf(n, m)

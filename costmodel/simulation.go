@@ -8,7 +8,9 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// Simulate runs the schedules with these times, under the rules of ir.Timetable.Play. An error is a deadlock.
+// Simulate runs the schedules with these times, under the rules of ir.Timetable.Play. An error is a deadlock. If
+// receives are preposted, the buffer of a gradient is free as soon as it has been transferred, not only when the
+// receiver's pass begins, as Play assumes for every runtime.
 func (p *Pipeline) Simulate() (*Timeline, error) {
 	s := newSimulation(p)
 	s.line = &Timeline{Stages: make([][]Span, len(p.Timetable.Do))}
@@ -31,12 +33,13 @@ func (p *Pipeline) Passed() (Seconds, error) {
 
 // simulation is the state of a simulated step.
 type simulation struct {
-	table  *ir.Timetable
-	times  []ChunkTime // in whole ticks
-	chunks []simChunk
-	stages []simStage
-	line   *Timeline // nil if no timeline is recorded
-	steady steady
+	table     *ir.Timetable
+	times     []ChunkTime // in whole ticks
+	preposted bool
+	chunks    []simChunk
+	stages    []simStage
+	line      *Timeline // nil if no timeline is recorded
+	steady    steady
 
 	liveTimes []*Seconds // memory that is reused
 }
@@ -44,7 +47,7 @@ type simulation struct {
 // simChunk is the state of a chunk: the starts and ends of passes over its micro-batches, in order.
 type simChunk struct {
 	forward, backward []Seconds // ends of passes
-	taken             []Seconds // starts of backward passes, which take the gradient from its buffer
+	taken             []Seconds // when gradients of backward passes that have begun have left the sender's buffer
 	weighed           int       // finished second parts of backward passes
 }
 
@@ -52,7 +55,8 @@ type simChunk struct {
 type simStage struct {
 	cursor
 	free  Seconds
-	open  bool // the current pass has started
+	began Seconds // start of the last finished pass, when the receive of the next one was posted
+	open  bool    // the current pass has started
 	start Seconds
 	sends []sentGradient
 	last  []Seconds // start of the last pass of each of its chunks that computes weight gradients
@@ -108,7 +112,7 @@ func (c *cursor) skip(times int) {
 
 func newSimulation(p *Pipeline) *simulation {
 	s := recycled.Get().(*simulation)
-	s.table, s.times = p.Timetable, inTicks(p.Chunks, p.Timetable.Micro)
+	s.table, s.times, s.preposted = p.Timetable, inTicks(p.Chunks, p.Timetable.Micro), p.Preposted
 	s.chunks = resized(s.chunks, len(p.Chunks))
 	for i := range s.chunks {
 		c := &s.chunks[i]
@@ -222,7 +226,7 @@ func (s *simulation) move(stage int) bool {
 		}
 		start := st.free
 		if chunk > 0 {
-			start = s.later(start, s.chunks[chunk-1].forward[m]+s.times[chunk-1].SendOutput)
+			start = s.later(start, s.arrival(st, s.chunks[chunk-1].forward[m], s.times[chunk-1].SendOutput))
 		}
 		c.forward = append(c.forward, start+t.Forward)
 		s.done(stage, ir.Step{Action: a, Micro: m, ModelChunk: chunk}, start, start+t.Forward, 0)
@@ -236,6 +240,14 @@ func (s *simulation) move(stage int) bool {
 	return true
 }
 
+// arrival returns when the message of a stage's next pass, which takes some time, has arrived after it was sent.
+func (s *simulation) arrival(st *simStage, sent, takes Seconds) Seconds {
+	if s.preposted {
+		sent = s.later(sent, st.began)
+	}
+	return sent + takes
+}
+
 // goBack starts a backward pass when its gradient is there, and finishes it when a send buffer is free.
 func (s *simulation) goBack(stage int, a ir.Action, chunk int) bool {
 	st, c := &s.stages[stage], &s.chunks[chunk]
@@ -245,10 +257,15 @@ func (s *simulation) goBack(stage int, a ir.Action, chunk int) bool {
 			return false
 		}
 		st.start = st.free
+		arrived := Seconds(0)
 		if chunk+1 < len(s.chunks) {
-			st.start = s.later(st.start, s.chunks[chunk+1].backward[m]+s.times[chunk+1].SendGradient)
+			arrived = s.arrival(st, s.chunks[chunk+1].backward[m], s.times[chunk+1].SendGradient)
+			st.start = s.later(st.start, arrived)
 		}
-		c.taken = append(c.taken, st.start)
+		if !s.preposted {
+			arrived = st.start
+		}
+		c.taken = append(c.taken, arrived)
 		st.open = true
 		return true
 	}
@@ -283,5 +300,5 @@ func (s *simulation) done(stage int, step ir.Step, start, end, wait Seconds) {
 		s.line.Stages[stage] = append(s.line.Stages[stage], Span{step, start, end, wait})
 	}
 	st.pass()
-	st.free = end
+	st.free, st.began = end, start
 }

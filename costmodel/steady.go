@@ -144,6 +144,9 @@ func (s *simulation) live(shape []int) ([]*Seconds, []int) {
 	for i := range s.stages {
 		st := &s.stages[i]
 		times = append(times, &st.free)
+		if s.preposted {
+			times = append(times, &st.began)
+		}
 		some(st.last)
 		for _, g := range st.sends[max(0, len(st.sends)-ir.GradientBuffers):] {
 			to := &s.chunks[g.to]

@@ -24,7 +24,7 @@ func TestSteadyStep(t *testing.T) {
 	for range 100 {
 		s, _ := randomStep(r)
 		micro, gpipe := 1+r.IntN(3000), r.IntN(2) == 0
-		s.Timetable.Micro = micro
+		s.Timetable.Micro, s.Preposted = micro, r.IntN(2) == 0
 		walked := *s
 		walked.Timetable = &ir.Timetable{Micro: micro, Chunks: s.Timetable.Chunks}
 		for i := range s.Timetable.Do {

@@ -107,7 +107,7 @@ func TestAnySteadyIsWalked(t *testing.T) {
 		for _, c := range table.Chunks {
 			chunks += len(c)
 		}
-		p := &Pipeline{Timetable: table, Chunks: anyTimes(r, chunks)}
+		p := &Pipeline{Timetable: table, Chunks: anyTimes(r, chunks), Preposted: r.IntN(2) == 0}
 		walked, folded := newSimulation(p), newSimulation(p)
 		stuck, err := walked.walk(), folded.fold()
 		if (err == nil) != (stuck == nil) || stuck == nil && folded.end() != walked.end() {

@@ -19,18 +19,21 @@ type Stage struct {
 type BucketCost struct {
 	Segment, Layer         int
 	Last                   bool // its reduction starts after all others, when the stage's passes are finished
-	Ends                   bool // and when those of both ends of the pipeline are finished
+	TiedStages             bool // and when those of both ends of the pipeline are finished
 	Reduce, Update, Gather Seconds
 }
 
 // Step is a step's schedule with times: the passes of all stages, the reductions that overlap the last of them, and the
 // update.
 type Step struct {
-	Stages    []Stage // chunks that share their Runs have the same times
+	Stages    []Stage // chunks that share their Runs have the same times, except those of messages
 	Timetable *ir.Timetable
 	Other     Seconds // token count, loss and norm collectives, and the step's own overhead
 	Overlap   bool    // collectives of buckets overlap compute
-	Ahead     bool    // buckets are gathered during the next step's first forward pass
+	Preposted bool    // receives are; see [Pipeline]
+	// buckets are gathered during the next step's first forward pass, which can overlap all of them
+	Ahead   bool
+	ByLayer bool // the same, but each layer waits for the buckets that it reads; see gathersAhead
 }
 
 // Time is a step's time by the parts of contract.md: exposed seconds of the critical path.
@@ -184,7 +187,7 @@ func (r *stepRun) work(stage int) Time {
 			t.CPComm += n * p.CPComm
 			t.EPComm += n * p.EPComm
 			t.DPComm += n * p.Exposed
-			t.PPComm += n * p.Sent
+			t.PPComm += n * p.Messages
 		}
 	}
 	return t
@@ -193,16 +196,21 @@ func (r *stepRun) work(stage int) Time {
 // passed returns the step with its passes' times.
 func (s *Step) passed() *stepRun {
 	r := &stepRun{Step: s}
-	done := map[*Layers]*passTimes{}
+	type same struct { // chunks with equal passes
+		runs        *Layers
+		input, grad Seconds
+	}
+	done := map[same]*passTimes{}
 	for i := range s.Stages {
 		cs := make([]*passTimes, len(s.Stages[i].Chunks))
 		for j := range cs {
 			c := &s.Stages[i].Chunks[j]
-			cs[j] = done[&c.Runs[0]]
+			k := same{&c.Runs[0], c.CopyInput, c.CopyGrad}
+			cs[j] = done[k]
 			if cs[j] == nil {
 				cs[j] = &passTimes{c.Pass(ir.Forward, s.Overlap), c.Pass(ir.Backward, s.Overlap),
 					c.Pass(ir.WeightGrad, s.Overlap)}
-				done[&c.Runs[0]] = cs[j]
+				done[k] = cs[j]
 			}
 		}
 		r.passes = append(r.passes, cs)
@@ -217,7 +225,8 @@ func (r *stepRun) play(send bool) Seconds {
 		r.one()
 		return r.end
 	}
-	sim := newSimulation(&Pipeline{Timetable: r.Timetable, Chunks: r.chunkTimes(send)})
+	sim := newSimulation(&Pipeline{Timetable: r.Timetable, Chunks: r.chunkTimes(send),
+		Preposted: r.Preposted})
 	defer sim.recycle()
 	if err := sim.fold(); err != nil {
 		panic(err.Error())
@@ -271,7 +280,7 @@ func (r *stepRun) reduced(stage int) Seconds {
 		b := &st.Buckets[i]
 		when := Seconds(0)
 		switch {
-		case b.Ends:
+		case b.TiedStages:
 			when = max(r.ends[0], r.ends[len(r.ends)-1], free)
 		case b.Last, !r.Overlap:
 			when = max(now, free)
@@ -345,8 +354,12 @@ func (r *stepRun) findGradients(stage int) {
 }
 
 // update returns the longest of the stages' updates, and the gathers that it waits for. A bucket's gather overlaps the
-// updates of later buckets.
+// updates of later buckets, or the next step's first forward passes.
 func (s *Step) update() (update, exposed Seconds) {
+	ahead := Seconds(0)
+	if s.ByLayer && s.Overlap {
+		ahead = s.gathersAhead()
+	}
 	for i := range s.Stages {
 		now, free, sum := s.Stages[i].Norm, Seconds(0), Seconds(0)
 		for _, b := range s.Stages[i].Buckets {
@@ -360,6 +373,8 @@ func (s *Step) update() (update, exposed Seconds) {
 		switch {
 		case !s.Overlap:
 			wait = sum
+		case s.ByLayer:
+			wait = ahead + s.Stages[i].slows()*max(0, sum-ahead)
 		case s.Ahead:
 			overlapped := min(sum, s.firstForward(i))
 			wait = sum - overlapped + s.Stages[i].slows()*overlapped

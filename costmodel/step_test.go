@@ -44,6 +44,11 @@ func TestInterference(t *testing.T) {
 	if got := s.Simulate().DPComm; math.Abs(float64(got-(2+0.2+0.2))) > 1e-12 {
 		t.Errorf("with gathers ahead %v, want 2.4", got)
 	}
+	// Layer by layer, the first layer waits for its gather of 1 s, and the other gather is hidden.
+	s.ByLayer = true
+	if got := s.Simulate().DPComm; math.Abs(float64(got-(2+0.2+1+0.1))) > 1e-12 {
+		t.Errorf("with gathers ahead by layer %v, want 3.3", got)
+	}
 	c := Chunk{Runs: []Layers{{Count: 3, Forward: Cost{Compute: 4}, Backward: Cost{Compute: 4}, Fetch: 3}},
 		Contention: Contention{Slows: 0.1}}
 	if p := c.Pass(ir.Forward, true); p.Compute != 12 || math.Abs(float64(p.Exposed-0.6)) > 1e-12 {
@@ -52,6 +57,35 @@ func TestInterference(t *testing.T) {
 	s = &Step{Stages: []Stage{{Chunks: []Chunk{c}}}, Timetable: &ir.Timetable{Micro: 2}, Overlap: true}
 	if got := s.Simulate(); math.Abs(float64(got.DPComm-(2*2*0.6+3))) > 1e-12 || got.Total() != s.Total() {
 		t.Errorf("a step of gathered layers %+v, in all %v", got, s.Total())
+	}
+}
+
+// The first forward pass waits, on each stage, for the buckets that a layer reads. A stage's gathers begin with the
+// step, not with its first pass. A bucket of which the stage has no layer is read by its last layer.
+func TestGathersAhead(t *testing.T) {
+	stage := func(chunk int, buckets ...BucketCost) Stage {
+		return Stage{Buckets: buckets, Chunks: []Chunk{{Runs: []Layers{{Count: 2, Forward: Cost{Compute: 1}}},
+			From: 2 * chunk, Output: 0.5, Host: 0.25}}}
+	}
+	first := stage(0, BucketCost{Layer: 1, Gather: 1}, BucketCost{Layer: 0, Gather: 2})
+	second := stage(1, BucketCost{Layer: 2, Gather: 4}, BucketCost{Segment: 7, Gather: 3})
+	for _, c := range []struct {
+		stages []Stage
+		want   Seconds
+	}{
+		// Layer 0 begins at 2 instead of 0.25, and layer 1 at 3, when its parameters are there.
+		{[]Stage{first}, 1.75},
+		// The other stage begins at 3 without gathers, and at 4.75 with them. Its last layer begins at 7 instead of
+		// 4: it waits for both of its gathers.
+		{[]Stage{first, second}, 3},
+	} {
+		s := &Step{Stages: c.stages, Timetable: &ir.Timetable{}}
+		for i := range c.stages {
+			s.Timetable.Chunks = append(s.Timetable.Chunks, []int{i})
+		}
+		if got := s.gathersAhead(); got != c.want {
+			t.Errorf("%d stages wait %v, want %v", len(c.stages), got, c.want)
+		}
 	}
 }
 
@@ -234,9 +268,10 @@ func TestMemoryOf(t *testing.T) {
 	c := twoTier(1)
 	sizes := map[string]int{ir.RegionParams: 2 << 30, ir.RegionGrads: 4 << 30, ir.RegionMoment1: 4 << 30,
 		ir.RegionMoment2: 4 << 30, ir.RegionMaster: 4 << 30}
-	m := c.MemoryOf(func(name string) int { return sizes[name] }, 8, 0.1)
-	if m.Total != 18<<30+gpuContext+gpuNCCL || m.Capacity != 72<<30 || !m.Fits() || m.Largest() != "optimizer" ||
-		m.Over() != 0 {
+	m := c.MemoryOf(func(name string) int { return sizes[name] }, Outside{1 << 30, 2 << 30, 3 << 30}, 8, 0.1)
+	if m.Total != 24<<30+gpuContext+gpuBuffers || m.Overhead != m.Total-18<<30 ||
+		m.OverheadParts != (OverheadParts{gpuContext, 1 << 30, 5<<30 + gpuBuffers}) || m.Capacity != 72<<30 ||
+		!m.Fits() || m.Largest() != "optimizer" || m.Over() != 0 {
 		t.Errorf("memory %+v", m)
 	}
 	m.Total = int64(80 * GiB)

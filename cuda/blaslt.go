@@ -100,6 +100,19 @@ const (
 // isFP8 reports whether the type is an FP8 format.
 func (v Value) isFP8() bool { return v == ValueE4M3 || v == ValueE5M2 }
 
+// Bytes returns the size of an element.
+func (v Value) Bytes() int {
+	switch v {
+	case ValueFloat64:
+		return 8
+	case ValueFloat16, ValueBFloat16:
+		return 2
+	case ValueE4M3, ValueE5M2:
+		return 1
+	}
+	return 4
+}
+
 // Epilogue is an operation on a GEMM's result before it is written, with cuBLASLt's number.
 type Epilogue int
 
@@ -137,6 +150,10 @@ type GEMM struct {
 	// addresses of the epilogue's operands; Aux has one matrix for each of a batch, Bias is shared
 	Bias, Aux Pointer
 }
+
+// HasBias and HasAux report whether the epilogue has these operands.
+func (e Epilogue) HasBias() bool { return e&AddBias != 0 || e.sumsBias() }
+func (e Epilogue) HasAux() bool  { return e&(GELUAux&^GELU) != 0 }
 
 // sumsBias reports whether the epilogue sums rows into Bias. This is not supported with a batch.
 func (e Epilogue) sumsBias() bool { return e == GELUGradBias || e == BiasGrad }
@@ -266,7 +283,7 @@ func (m *GEMMPlan) epilogue() error {
 // choice returns the heuristic's result, which is cached by kind. If the query itself fails, the next call
 // repeats it.
 func (p *GEMMs) choice(m *GEMMPlan, workspace int64) (C.cublasLtMatmulAlgo_t, error) {
-	k := m.kind(workspace)
+	k := kindOf(m.gemm, workspace)
 	c, ok := p.chosen[k]
 	if !ok {
 		var algos []C.cublasLtMatmulAlgo_t
@@ -274,15 +291,30 @@ func (p *GEMMs) choice(m *GEMMPlan, workspace int64) (C.cublasLtMatmulAlgo_t, er
 		if c.err == nil {
 			c.algo = algos[0]
 		}
-		if c.err == nil || isUnsupported(c.err) {
+		if c.err == nil || IsUnsupported(c.err) {
 			p.chosen[k] = c
 		}
 	}
 	return c.algo, c.err
 }
 
-func (m *GEMMPlan) kind(workspace int64) gemmKey {
-	k := gemmKey{m.gemm, workspace}
+// Algorithm is an algorithm of cuBLASLt, in the form in which it may be stored. It is valid for the version of cuBLASLt
+// that has chosen it.
+type Algorithm [C.sizeof_cublasLtMatmulAlgo_t]byte
+
+// Use makes all GEMMs of a kind that are prepared later use an algorithm. They differ from x only in the addresses of
+// Bias, Aux and scales.
+func (p *GEMMs) Use(x GEMM, workspace int64, a Algorithm) {
+	var c choice
+	copy((*Algorithm)(unsafe.Pointer(&c.algo))[:], a[:])
+	p.chosen[kindOf(x, workspace)] = c
+}
+
+// Algorithm returns the algorithm of the GEMM.
+func (m *GEMMPlan) Algorithm() Algorithm { return *(*Algorithm)(unsafe.Pointer(&m.c.algo)) }
+
+func kindOf(x GEMM, workspace int64) gemmKey {
+	k := gemmKey{x, workspace}
 	k.Bias, k.Aux, k.ScaleA, k.ScaleB = min(k.Bias, 1), min(k.Aux, 1), min(k.ScaleA, 1), min(k.ScaleB, 1)
 	return k
 }
@@ -290,8 +322,8 @@ func (m *GEMMPlan) kind(workspace int64) gemmKey {
 // errNoAlgorithm is the error of a GEMM for which the heuristic finds no algorithm.
 var errNoAlgorithm = errors.New("cuBLASLt has no algorithm for it")
 
-// isUnsupported reports whether an error says that cuBLASLt has no algorithm for a GEMM.
-func isUnsupported(err error) bool {
+// IsUnsupported reports whether an error says that cuBLASLt has no algorithm for a GEMM.
+func IsUnsupported(err error) bool {
 	var e *Error
 	return errors.Is(err, errNoAlgorithm) || errors.As(err, &e) && e.Code == C.planc_lt_not_supported
 }

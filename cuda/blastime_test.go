@@ -4,6 +4,7 @@ package cuda
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"testing"
 )
@@ -29,8 +30,13 @@ func TestTimeAlgorithms(t *testing.T) {
 	}
 	multiply("product by way 0")
 	mul := must(b.p.Prepare(p, b.workspace.Bytes))(t)
-	check(t, b.s.TimeAlgorithms(mul, 5, 1, 1, Matrices{d.Pointer, c.Pointer, a.Pointer, x.Pointer}, b.workspace),
-		mul.Close())
+	seconds := must(b.s.TimeAlgorithms(mul, 5, 1, 1, Matrices{d.Pointer, c.Pointer, a.Pointer, x.Pointer},
+		b.workspace))(t)
+	if want := 2e-3 / timedRuns; math.Abs(seconds-want) > 1e-9 {
+		t.Errorf("the fastest takes %g s, want %g", seconds, want)
+	}
+	fastest := mul.Algorithm()
+	check(t, mul.Close())
 	got := calls()
 	for _, way := range []string{"product by way 0", "product by way 1", "product by way 2"} {
 		if strings.Count(got, way) != timedRuns+1 {
@@ -43,11 +49,21 @@ func TestTimeAlgorithms(t *testing.T) {
 	p.Bias += Alignment
 	multiply("product by way 1")
 	p.N = 2
+	mul = must(b.p.Prepare(p, b.workspace.Bytes))(t)
+	if mul.Algorithm() == fastest {
+		t.Error("another kind of GEMM uses the algorithm too")
+	}
+	check(t, mul.Close())
+	p.TransposeA = true // a kind that is not prepared yet
+	b.p.Use(p, b.workspace.Bytes, fastest)
+	p.Bias -= Alignment
+	multiply("product by way 1")
+	p.TransposeA = false
 	for _, call := range []string{"cublasLtMatmul", "cuEventElapsedTime", "cuEventCreate"} {
 		mul := must(b.p.Prepare(p, b.workspace.Bytes))(t)
 		t.Setenv("PLANC_FAKE_FAIL", call+":3")
 		var failed *Error
-		err := b.s.TimeAlgorithms(mul, 2, 1, 0, InPlace(d.Pointer, a.Pointer, x.Pointer), b.workspace)
+		_, err := b.s.TimeAlgorithms(mul, 2, 1, 0, InPlace(d.Pointer, a.Pointer, x.Pointer), b.workspace)
 		if !errors.As(err, &failed) || failed.Call != call {
 			t.Errorf("%s: %v", call, err)
 		}

@@ -23,9 +23,11 @@ import (
 // a Window, those with j > i-Window. lse is [Batch, Seq, KHeads*Group] in f32.
 type Attention struct {
 	Batch, Seq, KSeq, KHeads, Group, Dim int
-	Scale                                float64
-	Causal                               bool
-	Window                               int // 0 means no window
+	// elements from one position of q, k, v and their gradients to the next if they lie side by side; 0: contiguous
+	Pitch  int
+	Scale  float64
+	Causal bool
+	Window int // 0 means no window
 	// type of q, k, v, o and their gradients: ValueFloat16 or ValueBFloat16
 	Type Value
 }
@@ -43,6 +45,10 @@ const (
 	AttentionDV        //
 	attentionOperands
 )
+
+// hasPitch marks the operands whose positions are [Attention.Pitch] elements apart.
+var hasPitch = [attentionOperands]bool{AttentionQ: true, AttentionK: true, AttentionV: true, AttentionDQ: true,
+	AttentionDK: true, AttentionDV: true}
 
 // AttentionOperands holds the addresses of the operands, multiples of [Alignment]. Attention ignores those
 // that only the gradient uses.
@@ -130,9 +136,13 @@ func (p *AttentionPlan) constant(v float64) *tensor {
 // transposed, the tensor [batch, heads, columns, rows] of the same memory.
 func (p *AttentionPlan) operand(which, seq, heads, dim int, kind C.int, turned bool) *tensor {
 	b, s, h, d := int64(p.Batch), int64(seq), int64(heads), int64(dim)
-	dims, strides := [4]int64{b, h, s, d}, [4]int64{s * h * d, d, h * d, 1}
+	ld := h * d
+	if p.Pitch > 0 && hasPitch[which] {
+		ld = int64(p.Pitch)
+	}
+	dims, strides := [4]int64{b, h, s, d}, [4]int64{s * ld, d, ld, 1}
 	if turned {
-		dims, strides = [4]int64{b, h, d, s}, [4]int64{s * h * d, d, 1, h * d}
+		dims, strides = [4]int64{b, h, d, s}, [4]int64{s * ld, d, 1, ld}
 	}
 	t := p.g.tensor(kind, dims, strides)
 	p.uids, p.bind = append(p.uids, t.uid), append(p.bind, which)

@@ -43,17 +43,22 @@ func (x *Attention) scoreBytes() int64 {
 	return 2 * int64(x.Batch) * int64(x.KHeads*x.Group) * int64(x.Seq) * int64(x.KSeq)
 }
 
-// bytes returns the size of each operand.
-func (x *Attention) bytes() (n [attentionOperands]int) {
-	q, k := 2*x.Batch*x.Seq*x.KHeads*x.Group*x.Dim, 2*x.Batch*x.KSeq*x.KHeads*x.Dim
-	return [...]int{AttentionO: q, AttentionL: 4 * x.Batch * x.Seq * x.KHeads * x.Group, AttentionQ: q, AttentionK: k,
-		AttentionV: k, AttentionDO: q, AttentionDQ: q, AttentionDK: k, AttentionDV: k}
+// OperandBytes returns the size of each operand, with what lies between its positions.
+func (x *Attention) OperandBytes() (n [attentionOperands]int) {
+	heads := x.KHeads * x.Group
+	o, q, k := heads*x.Dim, heads*x.Dim, x.KHeads*x.Dim
+	if x.Pitch > 0 {
+		q, k = x.Pitch, x.Pitch
+	}
+	o, q, k = 2*x.Batch*x.Seq*o, 2*x.Batch*x.Seq*q, 2*x.Batch*x.KSeq*k
+	return [...]int{AttentionO: o, AttentionL: 4 * x.Batch * x.Seq * heads, AttentionQ: q, AttentionK: k,
+		AttentionV: k, AttentionDO: o, AttentionDQ: q, AttentionDK: k, AttentionDV: k}
 }
 
 // overlaps reports whether a part of the batch ends at an address at which, by its alignment, the next must
 // not begin.
 func (x *Attention) overlaps() bool {
-	for _, n := range x.bytes() {
+	for _, n := range x.OperandBytes() {
 		if n%Alignment != 0 {
 			return true
 		}
@@ -63,7 +68,7 @@ func (x *Attention) overlaps() bool {
 
 // AttendParts enqueues each part in turn.
 func (s *Stream) AttendParts(p AttentionParts, at AttentionOperands, workspace Memory) error {
-	step := p.bytes()
+	step := p.OperandBytes()
 	for range p.Parts {
 		if err := s.Attend(p.AttentionPlan, &at, workspace); err != nil {
 			return err

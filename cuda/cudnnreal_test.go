@@ -14,14 +14,17 @@ import (
 	"testing"
 )
 
+// NVIDIA's libraries open without a GPU and have every function that we need.
+func TestRealLibraries(t *testing.T) {
+	folders := nvidiaFolders(t, "lib")
+	blas, nccl := must(loadBLAS(folders))(t), must(loadNCCL(folders))(t)
+	t.Logf("cuBLASLt %s of %s, NCCL %s of %s", blas.Version, blas.Path, nccl.Version, nccl.Path)
+}
+
 // NVIDIA's own cuDNN accepts the graphs of attention and its gradient for three kinds of GPUs, none of
-// which is present. PLANC_CUDNN names the folders of cuDNN and NVRTC. The driver is replaced by one that
-// loads modules and runs nothing.
+// which is present. The driver is replaced by one that loads modules and runs nothing.
 func TestRealCuDNN(t *testing.T) {
-	folders := filepath.SplitList(os.Getenv("PLANC_CUDNN"))
-	if len(folders) == 0 {
-		t.Skip("PLANC_CUDNN does not name the folders of cuDNN and NVRTC")
-	}
+	folders := nvidiaFolders(t, "lib")
 	dnn := realDNN(t, folders)
 	var devices map[string]json.RawMessage
 	check(t, json.Unmarshal(must(os.ReadFile("testdata/devices.json"))(t), &devices))
@@ -65,13 +68,7 @@ var realShapes = []Attention{
 // realDNN opens cuDNN from the folders.
 func realDNN(t *testing.T, folders []string) *DNN {
 	t.Helper()
-	for _, dir := range folders {
-		for _, nvrtc := range must(filepath.Glob(filepath.Join(dir, "libnvrtc.so.*")))(t) {
-			if _, why := try(nvrtc); why != "" {
-				t.Fatal(why)
-			}
-		}
-	}
+	openAll(t, folders, "libnvrtc-builtins.so.*", "libnvrtc.so.*", "libcublasLt.so.*")
 	dir := ""
 	for _, d := range folders {
 		if _, err := os.Stat(filepath.Join(d, "libcudnn.so.9")); err == nil {
@@ -82,6 +79,20 @@ func realDNN(t *testing.T, folders []string) *DNN {
 		t.Fatal(why)
 	}
 	return must(loadDNN([]string{dir}))(t)
+}
+
+// openAll opens libraries that others open by name: the loader then finds them, wherever they are.
+func openAll(t *testing.T, folders []string, patterns ...string) {
+	t.Helper()
+	for _, pattern := range patterns {
+		for _, dir := range folders {
+			for _, file := range must(filepath.Glob(filepath.Join(dir, pattern)))(t) {
+				if _, why := try(file); why != "" {
+					t.Fatal(why)
+				}
+			}
+		}
+	}
 }
 
 // standIn builds a driver with every function that cuDNN's engines look up; most return that it is a stub.

@@ -22,6 +22,7 @@ import (
 type Driver struct {
 	Path    string // of its library
 	Version string // newest CUDA version that it supports, such as 12.4
+	number  int    // the same as a number, such as 12040
 }
 
 var (
@@ -55,7 +56,10 @@ func Open(folders ...string) (*Driver, error) {
 	if err := driverError(C.planc_cuDriverGetVersion(&version), "cuDriverGetVersion", ""); err != nil {
 		return nil, err
 	}
-	theDriver = &Driver{Path: path, Version: fmt.Sprintf("%d.%d", version/1000, version%1000/10)}
+	if version >= orderingDriver {
+		setDefault(launchOrder, "1") // before NCCL is opened
+	}
+	theDriver = &Driver{Path: path, Version: fmt.Sprintf("%d.%d", version/1000, version%1000/10), number: int(version)}
 	return theDriver, nil
 }
 

@@ -49,7 +49,7 @@ enum {
 	planc_func_max_threads = 0, planc_func_shared = 1, planc_func_local = 3, planc_func_registers = 4,
 	planc_func_dynamic_shared = 8, planc_func_non_portable_cluster = 14,
 	planc_stream_non_blocking = 1, planc_event_no_timing = 2, planc_host_portable = 1,
-	planc_capture_thread_local = 1, planc_launch_cluster = 4
+	planc_capture_thread_local = 1, planc_launch_cluster = 4, planc_graph_node_priorities = 8
 };
 
 _Static_assert(sizeof(CUlaunchConfig) == 56 && offsetof(CUlaunchConfig, hStream) == 32, "as the driver lays it out");

@@ -81,7 +81,7 @@ func TestStep(t *testing.T) {
 	k := must(m.Kernel("axpy"))(t)
 	x, y := must(Alloc(256))(t), must(Alloc(64))(t)
 	host := must(AllocPinned(64))(t)
-	compute, copies := must(NewStream(-1))(t), must(NewStream(0))(t)
+	compute, copies := must(NewStream(HighPriority))(t), must(NewStream(NormalPriority))(t)
 	later, done := must(NewEvent(false))(t), must(NewEvent(true))(t)
 	for i := range host.Slice() {
 		host.Slice()[i] = byte(i)
@@ -110,8 +110,8 @@ func TestStep(t *testing.T) {
 	}
 
 	g := must(compute.Capture(step))(t)
-	if got := calls(); strings.Contains(got, "axpy") {
-		t.Errorf("work runs while it is captured:\n%s", got)
+	if got := calls(); strings.Contains(got, "axpy") || !strings.HasSuffix(got, "graph 1: flags 8\n") {
+		t.Errorf("work runs while it is captured, or the graph has no priorities:\n%s", got)
 	}
 	check(t, compute.Replay(g), compute.Replay(g))
 	replay := "stream 1 replays graph 1\n" + work
@@ -223,15 +223,31 @@ func TestOldDriverLoadsEagerly(t *testing.T) {
 }
 
 // NCCL connects the ranks of a communicator when it is created, unless the user sets another mode.
-func TestNCCLDefaults(t *testing.T) {
-	for _, v := range ncclDefaults {
-		t.Setenv(v[0], "")
-		check(t, os.Unsetenv(v[0]))
+func TestNCCLConnectsEarly(t *testing.T) {
+	for _, c := range []struct{ users, want string }{{"", "0"}, {"1", "1"}} {
+		t.Setenv(runtimeConnect, c.users)
+		if c.users == "" {
+			check(t, os.Unsetenv(runtimeConnect))
+		}
+		must(loadNCCL([]string{filepath.Join(fakeRoot, "new")}))(t)
+		if got := os.Getenv(runtimeConnect); got != c.want {
+			t.Errorf("%s=%q by the user: now %q, want %q", runtimeConnect, c.users, got, c.want)
+		}
 	}
-	t.Setenv(ncclDefaults[0][0], "1")
-	must(loadNCCL([]string{filepath.Join(fakeRoot, "new")}))(t)
-	if first, second := os.Getenv("NCCL_RUNTIME_CONNECT"), os.Getenv("NCCL_LAUNCH_ORDER_IMPLICIT"); first != "1" ||
-		second != "1" {
-		t.Errorf("NCCL_RUNTIME_CONNECT=%q by the user, NCCL_LAUNCH_ORDER_IMPLICIT=%q; want 1 and 1", first, second)
+}
+
+// NCCL starts kernels of several communicators in the host's order if the driver can overlap them then, unless the user
+// sets another mode.
+func TestLaunchOrder(t *testing.T) {
+	for _, c := range []struct{ folder, users, want string }{{"old", "", ""}, {"new", "", "1"}, {"new", "0", "0"}} {
+		t.Setenv(launchOrder, c.users)
+		if c.users == "" {
+			check(t, os.Unsetenv(launchOrder))
+		}
+		theDriver = nil
+		must(Open(filepath.Join(fakeRoot, c.folder)))(t)
+		if got := os.Getenv(launchOrder); got != c.want {
+			t.Errorf("%s driver, %s=%q by the user: now %q, want %q", c.folder, launchOrder, c.users, got, c.want)
+		}
 	}
 }

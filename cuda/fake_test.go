@@ -117,16 +117,26 @@ func check(t *testing.T, errs ...error) {
 	}
 }
 
-// Our prototypes equal NVIDIA's, as far as the compiler can tell. The test needs the real headers, of any
-// version since 11.4.
-func TestPrototypes(t *testing.T) {
-	include := os.Getenv("PLANC_CUDA_INCLUDE")
-	if include == "" {
-		t.Skip("PLANC_CUDA_INCLUDE does not name the folders of NVIDIA's headers")
+// nvidiaFolders returns the folders of a kind, include or lib, of NVIDIA's wheels. The test is skipped if there
+// are none.
+func nvidiaFolders(t *testing.T, kind string) []string {
+	t.Helper()
+	dir := os.Getenv("PLANC_NVIDIA")
+	if dir == "" {
+		t.Skip("PLANC_NVIDIA does not name the folder with NVIDIA's wheels, which scripts/nvidia installs")
 	}
+	folders := must(filepath.Glob(filepath.Join(dir, "nvidia", "*", kind)))(t)
+	if len(folders) == 0 {
+		t.Fatalf("PLANC_NVIDIA=%s has no folder nvidia/*/%s", dir, kind)
+	}
+	return folders
+}
+
+// Our prototypes equal NVIDIA's, as far as the compiler can tell.
+func TestPrototypes(t *testing.T) {
 	args := []string{"-std=gnu11", "-Wall", "-Werror", "-fsyntax-only", "-DPLANC_REAL_HEADERS"}
-	for _, dir := range filepath.SplitList(include) {
-		args = append(args, "-I"+dir)
+	for _, dir := range nvidiaFolders(t, "include") {
+		args = append(args, "-I"+dir, "-I"+filepath.Join(dir, "cccl"))
 	}
 	run := func(file string) string {
 		out, err := exec.Command(compiler(), append(args, file)...).CombinedOutput()
@@ -143,6 +153,8 @@ func TestPrototypes(t *testing.T) {
 			"cuMemAlloc_v2"},
 		{"driver.h", "planc_func_dynamic_shared = 8", "planc_func_dynamic_shared = 9",
 			"CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES"},
+		{"nccl.h", "(const ncclComm_t comm, int *count)", "(const ncclComm_t comm, long *count)", "ncclCommCount"},
+		{"cudnn.h", "planc_dnn_device = 38", "planc_dnn_device = 39", "CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR"},
 	} {
 		if output := run(mutant(t, c.file, c.right, c.wrong)); !strings.Contains(output,
 			`static assertion failed: "`+c.call+`"`) {

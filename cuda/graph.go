@@ -28,12 +28,20 @@ func (s *Stream) Capture(f func() error) (*Graph, error) {
 		return nil, err
 	}
 	g := &Graph{}
-	if err := driverError(C.planc_cuGraphInstantiateWithFlags(&g.x, template, 0), "cuGraphInstantiateWithFlags",
+	flags := C.ulonglong(0)
+	if theDriver.number >= nodePriorities {
+		flags = C.planc_graph_node_priorities
+	}
+	if err := driverError(C.planc_cuGraphInstantiateWithFlags(&g.x, template, flags), "cuGraphInstantiateWithFlags",
 		""); err != nil {
 		return nil, err
 	}
 	return g, nil
 }
+
+// nodePriorities is the first driver that runs a graph's work with the priorities of the streams on which it
+// was captured, and not of the one on which the graph is launched: 11.7.
+const nodePriorities = 11070
 
 // recorded calls f and ends the capture even if f panics; otherwise the stream and the thread would stay
 // unusable.

@@ -35,7 +35,6 @@ import (
 type NCCL struct {
 	Path    string
 	Version string // such as 2.27.3
-	CTAs    int    // exact number of blocks of each communicator on a GPU; 0: NCCL decides
 }
 
 var openNCCL = sync.OnceValues(func() (*NCCL, error) { return loadNCCL(nil) })
@@ -43,16 +42,22 @@ var openNCCL = sync.OnceValues(func() (*NCCL, error) { return loadNCCL(nil) })
 // OpenNCCL opens NCCL from the system's library path. It fails with a [*MissingError] or an [*OldError].
 func OpenNCCL() (*NCCL, error) { return openNCCL() }
 
-// ncclDefaults are environment variables of NCCL. By default, NCCL 2.22 and later connects the ranks of a communicator
-// for an algorithm at its first use, which may be inside a step; 0 makes it connect when the communicator is created.
-// Launch order (2.26 and later): kernels of several communicators on one GPU start in the order of the host's calls, so
-// that two ranks cannot start them in different orders and wait for each other.
-var ncclDefaults = [][2]string{{"NCCL_RUNTIME_CONNECT", "0"}, {"NCCL_LAUNCH_ORDER_IMPLICIT", "1"}}
+// runtimeConnect is an environment variable of NCCL. By default, NCCL 2.22 and later connects the ranks of a
+// communicator for an algorithm at its first use, which may be inside a step; 0 makes it connect when the communicator
+// is created.
+const runtimeConnect = "NCCL_RUNTIME_CONNECT"
+
+// launchOrder is an environment variable of NCCL 2.26 and later. If it is 1, kernels of several communicators on one
+// GPU start in the order of the host's calls, so that two ranks cannot start them in different orders and wait for each
+// other. With a driver before orderingDriver, those in a graph run one after the other instead (getImplicitOrder in
+// NCCL's enqueue.cc). Then two pipeline stages that send to each other would wait forever, so it is not set.
+const (
+	launchOrder    = "NCCL_LAUNCH_ORDER_IMPLICIT"
+	orderingDriver = 12090
+)
 
 func loadNCCL(folders []string) (*NCCL, error) {
-	for _, v := range ncclDefaults {
-		setDefault(v[0], v[1])
-	}
+	setDefault(runtimeConnect, "0")
 	path, err := load(LibraryNamed("NCCL"), folders, "ncclGetVersion", func(l unsafe.Pointer) *C.char {
 		return C.planc_bind_nccl(l)
 	})
@@ -103,7 +108,6 @@ type Comm struct {
 	// stream
 	Patience time.Duration
 	c        C.ncclComm_t
-	ctas     int // of [NCCL], for communicators that are split from this one
 
 	mutex    sync.Mutex // held while NCCL is called with c, except to end it
 	ended    bool       // c is or will be invalid
@@ -144,11 +148,12 @@ func (c *Comm) end() bool {
 const pause = time.Millisecond
 
 // Join creates the communicator of all ranks that join with the identity, for the bound device. It waits
-// for the others until ctx is done.
-func (n *NCCL) Join(ctx context.Context, id UniqueID, rank, ranks int) (*Comm, error) {
+// for the others until ctx is done. ctas is the number of blocks that its collectives use on a GPU, for which NCCL
+// allocates buffers; 0: NCCL decides.
+func (n *NCCL) Join(ctx context.Context, id UniqueID, rank, ranks, ctas int) (*Comm, error) {
 	s := newSlot()
-	r := C.planc_join(s, C.int(ranks), (*C.char)(unsafe.Pointer(&id)), C.int(rank), C.int(n.CTAs))
-	c := &Comm{Rank: rank, Ranks: ranks, Patience: time.Minute, c: *s, ctas: n.CTAs}
+	r := C.planc_join(s, C.int(ranks), (*C.char)(unsafe.Pointer(&id)), C.int(rank), C.int(ctas))
+	c := &Comm{Rank: rank, Ranks: ranks, Patience: time.Minute, c: *s}
 	if err := c.wait(ctx, r, "ncclCommInitRankConfig", "rank %d of %d", rank, ranks); err != nil {
 		if c.c != nil {
 			_ = c.Abort()
@@ -167,10 +172,10 @@ func newSlot() *C.ncclComm_t { return (*C.ncclComm_t)(C.calloc(1, C.sizeof_ncclC
 const NoColor = -1 // NCCL_SPLIT_NOCOLOR
 
 // Split creates a communicator for each group of ranks that pass the same color, 0 or more, ordered by
-// their keys. All ranks must call it. Those that pass [NoColor] get nil.
-func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
+// their keys. All ranks must call it. Those that pass [NoColor] get nil. ctas is that of [NCCL.Join].
+func (c *Comm) Split(ctx context.Context, color, key, ctas int) (*Comm, error) {
 	s := newSlot()
-	r := c.call(func() C.ncclResult_t { return C.planc_split(c.c, C.int(color), C.int(key), s, C.int(c.ctas)) })
+	r := c.call(func() C.ncclResult_t { return C.planc_split(c.c, C.int(color), C.int(key), s, C.int(ctas)) })
 	// NCCL returns this at once, but writes s only when the whole communicator is ready again
 	if r == C.planc_nccl_ok {
 		r = C.planc_nccl_in_progress
@@ -178,7 +183,7 @@ func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 	if err := c.wait(ctx, r, "ncclCommSplit", "rank %d, color %d", c.Rank, color); err != nil {
 		return nil, err
 	}
-	part := &Comm{Patience: c.Patience, c: *s, ctas: c.ctas}
+	part := &Comm{Patience: c.Patience, c: *s}
 	C.free(unsafe.Pointer(s))
 	if color == NoColor {
 		return nil, nil

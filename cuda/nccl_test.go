@@ -33,7 +33,7 @@ func together(t *testing.T, ranks int, f func(c *Comm, s *Stream) error) {
 	for rank := range ranks {
 		wg.Go(func() {
 			err := as(device, func(s *Stream) error {
-				c, err := n.Join(t.Context(), id, rank, ranks)
+				c, err := n.Join(t.Context(), id, rank, ranks, 0)
 				if err != nil {
 					return err
 				}
@@ -117,7 +117,7 @@ func TestSplit(t *testing.T) {
 	var mutex sync.Mutex
 	places := map[int][2]int{}
 	together(t, 4, func(c *Comm, s *Stream) error {
-		part, err := c.Split(t.Context(), c.Rank%2, -c.Rank)
+		part, err := c.Split(t.Context(), c.Rank%2, -c.Rank, 0)
 		if err != nil {
 			return err
 		}
@@ -146,7 +146,7 @@ func TestSplitWithout(t *testing.T) {
 		if c.Rank == 1 {
 			color = NoColor
 		}
-		part, err := c.Split(t.Context(), color, 0)
+		part, err := c.Split(t.Context(), color, 0, 0)
 		if err != nil || c.Rank == 1 {
 			if part != nil {
 				t.Errorf("rank 1 has a communicator")
@@ -168,17 +168,17 @@ func TestNCCLFails(t *testing.T) {
 	n := must(loadNCCL([]string{filepath.Join(fakeRoot, "new")}))(t)
 	ctx, stop := context.WithTimeoutCause(t.Context(), 5*time.Millisecond, errors.New("rank 1 did not come"))
 	defer stop()
-	_, err := n.Join(ctx, must(n.NewID())(t), 0, 2)
+	_, err := n.Join(ctx, must(n.NewID())(t), 0, 2, 0)
 	if err == nil || err.Error() != "ncclCommInitRankConfig of rank 0 of 2: rank 1 did not come" ||
 		!strings.Contains(calls(), "abort rank 0 of 2") {
 		t.Errorf("%v", err)
 	}
-	_, err = n.Join(t.Context(), must(n.NewID())(t), 3, 2)
+	_, err = n.Join(t.Context(), must(n.NewID())(t), 3, 2, 0)
 	var failed *Error
 	if !errors.As(err, &failed) || failed.Code != 4 || failed.Text != "invalid argument" {
 		t.Errorf("%v", err)
 	}
-	c := must(n.Join(t.Context(), must(n.NewID())(t), 0, 1))(t)
+	c := must(n.Join(t.Context(), must(n.NewID())(t), 0, 1, 0))(t)
 	s := must(NewStream(0))(t)
 	if err := c.AllReduce(s, 0, 0, 1, BFloat16, Sum); err == nil ||
 		err.Error() != "ncclAllReduce of 1 values, rank 0 of 1: ncclResult_t (4): invalid argument: a word "+
@@ -187,7 +187,7 @@ func TestNCCLFails(t *testing.T) {
 	}
 	calls()
 	t.Setenv("PLANC_FAKE_FAIL", "ncclCommCount:3")
-	if part, err := c.Split(t.Context(), 0, 0); part != nil || !errors.As(err, &failed) ||
+	if part, err := c.Split(t.Context(), 0, 0, 0); part != nil || !errors.As(err, &failed) ||
 		failed.Call != "ncclCommCount" || calls() != "abort rank 0 of 1\n" {
 		t.Errorf("a part whose size is not known: %v, %v", part, err)
 	}

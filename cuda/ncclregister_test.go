@@ -25,7 +25,7 @@ func TestRegister(t *testing.T) {
 		t.Fatal("the fake does")
 	}
 	m := must(n.Alloc(4096))(t)
-	c := must(n.Join(t.Context(), must(n.NewID())(t), 0, 1))(t)
+	c := must(n.Join(t.Context(), must(n.NewID())(t), 0, 1, 0))(t)
 	if known, err := c.Register(m); !known || err != nil {
 		t.Errorf("%v, %v", known, err)
 	}
@@ -60,7 +60,8 @@ func TestNoRegister(t *testing.T) {
 	}
 }
 
-// The number of blocks of a communicator reaches NCCL, also when it is split. By default, NCCL decides.
+// The number of blocks of a communicator reaches NCCL, also that of one that is split from another. By default, NCCL
+// decides.
 func TestCTAs(t *testing.T) {
 	n, calls := alone(t, "new")
 	calls() // skips the driver's calls
@@ -68,9 +69,8 @@ func TestCTAs(t *testing.T) {
 		ctas int
 		want string
 	}{{0, ""}, {16, "rank 0: 16 to 16 CTAs\nrank 0: 16 to 16 CTAs\n"}} {
-		n.CTAs = c.ctas
-		whole := must(n.Join(t.Context(), must(n.NewID())(t), 0, 1))(t)
-		part := must(whole.Split(t.Context(), 0, 0))(t)
+		whole := must(n.Join(t.Context(), must(n.NewID())(t), 0, 1, c.ctas))(t)
+		part := must(whole.Split(t.Context(), 0, 0, c.ctas))(t)
 		check(t, part.Close(t.Context()), whole.Close(t.Context()))
 		if log := strings.ReplaceAll(calls(), "destroy rank 0 of 1\n", ""); log != c.want {
 			t.Errorf("%q, want %q", log, c.want)

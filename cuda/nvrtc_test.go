@@ -5,7 +5,6 @@ package cuda
 import (
 	"bytes"
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -51,11 +50,9 @@ func TestNVRTC(t *testing.T) {
 
 // The real library compiles code for GPUs on a machine without one.
 func TestRealNVRTC(t *testing.T) {
-	dir := os.Getenv("PLANC_NVRTC")
-	if dir == "" {
-		t.Skip("PLANC_NVRTC does not name the folder of a real libnvrtc")
-	}
-	n := must(loadNVRTC([]string{dir}))(t)
+	folders := nvidiaFolders(t, "lib")
+	openAll(t, folders, "libnvrtc-builtins.so.*")
+	n := must(loadNVRTC(folders))(t)
 	t.Logf("%+v", n)
 	s := Source{Name: "axpy.cu", Headers: map[string]string{"scale.cuh": "#define SCALE 2.0f\n"},
 		Text: "#include \"scale.cuh\"\nextern \"C\" __global__ void axpy(const float* x, float* y) { y[threadIdx.x] " +

@@ -10,8 +10,15 @@ import "C"
 // Stream is a queue of work on a device. The work runs in order.
 type Stream struct{ s C.CUstream }
 
+// Priorities of streams. The driver clamps a number to those that the GPU has.
+const (
+	NormalPriority = 0
+	HighPriority   = -100
+)
+
 // NewStream creates a stream of the bound context that does not wait for others. Of two streams, the one
-// with the lower priority number goes first.
+// with the lower priority number goes first: its blocks take the multiprocessors that become free. Work in
+// progress is not interrupted.
 func NewStream(priority int) (*Stream, error) {
 	s := &Stream{}
 	err := driverError(C.planc_cuStreamCreateWithPriority(&s.s, C.planc_stream_non_blocking, C.int(priority)),

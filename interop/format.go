@@ -1,6 +1,8 @@
 package interop
 
 import (
+	"slices"
+
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
@@ -11,6 +13,9 @@ type File struct {
 	Name string // as the user typed it, for messages
 	Data []byte
 }
+
+// Top returns the position of the file's first character, for errors that are about the whole file.
+func (f File) Top() ir.Pos { return ir.Pos{File: f.Name, Line: 1, Column: 1} }
 
 // Options are what the user says about a file.
 type Options struct {
@@ -32,17 +37,37 @@ type Options struct {
 	Nodes int
 }
 
+// On returns the options to read files for all devices of the nodes that they say, of which each has perNode, or for n
+// devices if they say no nodes.
+func (o Options) On(nodes NodeCount, n, perNode int) Options {
+	o.Devices, o.DevicesPerNode = n, perNode
+	if nodes.N > 0 {
+		o.Devices = min(nodes.N, mostNodes) * perNode
+	}
+	return o
+}
+
+// mostNodes is more than any cluster has, and few enough to multiply.
+const mostNodes = 1 << 30
+
 // Format is one kind of file.
 type Format struct {
 	// Name is what users type: "megatron".
 	Name string
 	// Title describes a file of this format with its article: "a script of Megatron-LM".
 	Title string
+	// Written describes what export writes without a user's file, if it is not a file as Title describes it; else "".
+	Written string
 	// Tool is the trainer, or the launcher, that reads files of this format: "Megatron-LM".
 	Tool string
 	// Engine is the engine in planc's job file (train.engine) that runs plans of this format: "megatron". Import may
 	// choose another for a file (Megatron-FSDP).
 	Engine string
+	// Engines are others whose plans files of this format say too: "megatron-fsdp".
+	Engines []string
+	// Parts are the formats of files that files of this format name: a ds_config.json. A file of this format that is
+	// given with one is the main file.
+	Parts []string
 	// Recognize returns how surely a file has this format: 0 is no, Possible, Likely or Certain. It must be quick and
 	// must not fail on any content. It is nil for formats that are only exported.
 	Recognize func(f File) Confidence
@@ -64,6 +89,15 @@ type Format struct {
 	Ext string
 }
 
+// EngineOf returns the engine that runs an exported plan of a job: the job's own if files of the format say its plans,
+// else the format's.
+func (f *Format) EngineOf(job string) string {
+	if slices.Contains(f.Engines, job) {
+		return job
+	}
+	return f.Engine
+}
+
 // Confidence is how surely a file has a format.
 type Confidence int
 
@@ -82,8 +116,6 @@ type Target struct {
 	Job *spec.Job
 	// Hardware has the numbers of nodes and devices, and the GPU.
 	Hardware *costmodel.Cluster
-	// PaddedVocab is the vocabulary as the plan pads it.
-	PaddedVocab int
 	// Command is the command line that launchers start, word by word: a trainer's program and its arguments. If it is
 	// empty, launchers start planc's own binary, ./train.
 	Command []string
@@ -101,6 +133,14 @@ type Value struct {
 	Text string
 	// IsAbsent says that the key must not be in the file: the tool's default is what the plan needs.
 	IsAbsent bool
+	// Default is the text that means the same as an absent key, "" if there is none. A file that has a key which must
+	// be absent keeps its line with this text.
+	Default string
+	// IsUnused says that the key has no effect in the plan, so that a file keeps what it has. IsAbsent is true, too.
+	IsUnused bool
+	// IsNeeded says that the file's other text for the key contradicts the plan, so that an edit sets the key even if
+	// its value is the same for the file's own plan.
+	IsNeeded bool
 	// Plan lists the keys of planc's plan that the value says: "tp", or "recompute", "recompute_layers".
 	Plan []string
 	// Env says that the key is an environment variable, and not an option of the program.
@@ -121,4 +161,16 @@ type Document interface {
 	Remove(key string) error
 	// Bytes returns the changed file.
 	Bytes() []byte
+}
+
+// Finisher is a Document that removes, after all edits of a plan, keys that the trainer no longer accepts.
+type Finisher interface {
+	Finish() error
+}
+
+// Remarker is a Document that knows what its edits leave as it was.
+type Remarker interface {
+	// Remarks returns sentences for the user: that a variable keeps its value, because other arguments use it too, or
+	// why a key left the file with the plan's.
+	Remarks() []string
 }

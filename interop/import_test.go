@@ -44,7 +44,8 @@ func TestTranslateMovesErrorsToTheFile(t *testing.T) {
 	want := ir.Diags{
 		{Pos: ir.Pos{File: "run.sh", Line: 7, Column: 3}, Code: "BadPlan",
 			Msg: "--tensor-model-parallel-size: 3 must divide 8 heads"},
-		{Pos: ir.Pos{File: "run.sh"}, Code: "BadPlan", Msg: "no --use-distributed-optimizer: zero 0 does not fit"},
+		{Pos: ir.Pos{File: "run.sh", Line: 1, Column: 1}, Code: "BadPlan",
+			Msg: "no --use-distributed-optimizer: zero 0 does not fit"},
 		{Pos: ir.Pos{File: "model.json", Line: 1, Column: 1}, Code: "BadModel", Msg: "no layers"},
 	}
 	if diff := cmp.Diff(want, example().Translate(diags, "job")); diff != "" {

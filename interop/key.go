@@ -1,6 +1,8 @@
 package interop
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/planc-dev/planc/ir"
@@ -30,6 +32,7 @@ var Uses = []Use{Taken, Planned, NoEffect, IgnoredByTool, Unsupported}
 // Parts of the state that trainers move off the device, in the words of notes.
 const (
 	OptimizerState   = "the optimizer state"
+	OptimizerAlone   = "the optimizer state without the gradients"
 	Parameters       = "the parameters"
 	AllState         = "the parameters and the optimizer state"
 	SavedActivations = "saved activations"
@@ -48,6 +51,66 @@ func OffloadNote(what, device string) string {
 
 // Offloads reports whether a key moves state off the device, which planc does not price.
 func (k *Key) Offloads() bool { return k.Use == Unsupported && strings.HasPrefix(k.Note, offloads) }
+
+// OffloadFractionNote is the note of a key whose value is the fraction of the optimizer state that leaves the device.
+const OffloadFractionNote = "offload: how much of the optimizer state it moves to the host, a fraction"
+
+// OffloadedFraction returns the fraction of the optimizer state that moves off the device, if a key says it.
+func (k *Key) OffloadedFraction() (fraction float64, ok bool) {
+	if k.Use != Unsupported || k.Note != OffloadFractionNote {
+		return 1, false
+	}
+	fraction, err := strconv.ParseFloat(k.Value, 64)
+	return max(0, min(1, fraction)), err == nil
+}
+
+// OffloadedParts returns the parts of a device's memory that a key moves off the device, at most: those that
+// costmodel.MemoryParts names. An offloaded optimizer takes the gradients with it, except for Megatron-LM's, which
+// reduces them in a buffer on the device.
+// Source: megatron-core 0.19.2, distributed/param_and_grad_buffer.py: grad_data;
+// optimizer/cpu_offloading/hybrid_optimizer.py: HybridDeviceOptimizer.
+func (k *Key) OffloadedParts() (parts []string) {
+	if !k.Offloads() {
+		return nil
+	}
+	for _, state := range []struct {
+		words string
+		parts []string
+	}{{Parameters, []string{"params"}}, {OptimizerState, []string{"grads", "optimizer"}},
+		{SavedActivations, []string{"activations"}}} {
+		if strings.Contains(k.Note, state.words) {
+			parts = append(parts, state.parts...)
+		}
+	}
+	if strings.Contains(k.Note, OptimizerAlone) {
+		parts = slices.DeleteFunc(parts, func(part string) bool { return part == "grads" })
+	}
+	return parts
+}
+
+// AdaptersNote is the note of a key that says that only adapters, such as LoRA's, are trained.
+const AdaptersNote = "trains adapters; planc prices full training, with gradients and optimizer state of all parameters"
+
+// QuantizedNote is the note of a key that says that adapters of a quantized model are trained.
+const QuantizedNote = AdaptersNote + ", which are not quantized"
+
+// TrainsAdapters reports whether a key says that only adapters are trained, which planc does not price.
+func (k *Key) TrainsAdapters() bool {
+	return k.Use == Unsupported && strings.HasPrefix(k.Note, AdaptersNote)
+}
+
+// UnneededParts returns the parts of a device's memory that training of adapters may not need, at most. Gradients,
+// optimizer state and saved activations are those of the adapters. The model's parameters stay, unless they are
+// quantized.
+func (k *Key) UnneededParts() []string {
+	switch {
+	case !k.TrainsAdapters():
+		return nil
+	case k.Note == QuantizedNote:
+		return []string{"grads", "optimizer", "activations", "workspace", "comm", "params"}
+	}
+	return []string{"grads", "optimizer", "activations", "workspace", "comm"}
+}
 
 // Key is a key of a file, or of its environment, and what import did with it.
 type Key struct {

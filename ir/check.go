@@ -18,6 +18,7 @@ var invariants = []struct {
 	{"", "the logical sizes of a dim agree", sizesAgree},
 	{"", "attributes have valid values", attrsMean},
 	{"", "indices are integers, and statistics are wide", elemsFit},
+	{"", "only attention and element-wise ops read a side of a value", sidesRead},
 	{"grad", "every parameter has one gradient", gradients},
 	{"precision", "element types are the plan's", elemsPlanned},
 	{"partition", "axes belong to the mesh", axesKnown},

@@ -44,6 +44,20 @@ var wrong = []struct {
 	{"view of another type", "r = rename g {dim=ffn to=head} : f32[", "r = rename g {dim=ffn to=head} : bf16[",
 		`func s.forward: indices are integers, and statistics are wide: r = rename g {dim=ffn to=head} : ` +
 			`bf16[batch=4@dp,head=6@tp] !mlp: rename turns f32 into bf16`},
+	{"side read", "  y = add x, q :", "  s2 = broadcast x : f32[batch=4@dp,side=2,hidden=8] !norm\n" +
+		"  s = side s2 {offset=1} : f32[batch=4@dp,hidden=8] !norm\n" +
+		"  t = rms_norm s, gain {eps=1e-05} : f32[batch=4@dp,hidden=8] !norm\n  y = add t, q :",
+		`func s.forward: only attention and element-wise ops read a side of a value: t = rms_norm s, gain {eps=1e-05} : ` +
+			`f32[batch=4@dp,hidden=8] !norm: s is a side of a value, which only attention and element-wise ops can read`},
+	{"side computed by rows", "  y = add x, q :",
+		"  s = rms_norm x, gain {eps=1e-05} : f32[batch=4@dp,hidden=8] !norm\n" +
+			"  s2 = sides s, x : f32[batch=4@dp,side=2,hidden=8] !norm\n  y = add x, q :",
+		`func s.forward: only attention and element-wise ops read a side of a value: s2 = sides s, x : ` +
+			`f32[batch=4@dp,side=2,hidden=8] !norm: s must be computed by an element-wise op, and nothing else may read it`},
+	{"no such side", "  y = add x, q :", "  s2 = broadcast x : f32[batch=4@dp,side=2,hidden=8] !norm\n" +
+		"  s = side s2 {offset=2} : f32[batch=4@dp,hidden=8] !norm\n  y = add x, q :",
+		`func s.forward: attributes have valid values: s = side s2 {offset=2} : f32[batch=4@dp,hidden=8] !norm: s2 has ` +
+			`no side 2`},
 	{"type of a weight", "param w : f32[", "param w : bf16[",
 		`func s.forward: element types are the plan's: parameter w has type bf16, but the plan has f32`},
 	{"type of a factor", "  n = rms_norm x, gain {eps=1e-05} : f32[", "  n = rms_norm x, gain {eps=1e-05} : bf16[",

@@ -7,14 +7,14 @@ var attrRules = []struct {
 	ops   []Op
 	wrong func(n *Node) string
 }{
-	{[]Op{OpAttention, OpAttentionGrad}, wrongWindow},
+	{[]Op{OpAttention, OpAttentionGrad, OpAttentionGradSides}, wrongWindow},
 	{[]Op{OpAttention}, func(n *Node) string {
 		if len(n.Args) == 4 {
 			return "it merges a partial result without its log-sum-exp, or the log-sum-exp without the result"
 		}
 		return ""
 	}},
-	{[]Op{OpAttention, OpAttentionGrad}, func(n *Node) string {
+	{[]Op{OpAttention, OpAttentionGrad, OpAttentionGradSides}, func(n *Node) string {
 		if n.Attr.Softcap < 0 {
 			return fmt.Sprintf("softcap is %v; it must be positive, or absent", n.Attr.Softcap)
 		}
@@ -28,6 +28,8 @@ var attrRules = []struct {
 	}},
 	{[]Op{OpMatMul}, wrongFP8},
 	{[]Op{OpRope}, wrongTurn},
+	{[]Op{OpSide}, wrongSide},
+	{[]Op{OpAttention, OpAttentionGradSides}, wrongSides},
 	{[]Op{OpJoin}, wrongJoin},
 	{[]Op{OpPart}, wrongPart},
 	{[]Op{OpRope}, wrongScaling},

@@ -48,7 +48,7 @@ func elemsPlanned(c *checker, f *Func) error {
 	}
 	return f.each(func(n *Node) error {
 		switch n.Op {
-		case OpMatMul, OpAttention, OpAttentionGrad:
+		case OpMatMul, OpAttention, OpAttentionGrad, OpAttentionGradSides:
 			for i, a := range n.Args {
 				if n.Op.Attends() && i >= n.Op.products() { // the log-sum-exp and, in a ring, the result so far
 					continue

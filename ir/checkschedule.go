@@ -201,13 +201,13 @@ func (p *Program) checkAcross() error {
 			}
 		}
 	}
-	for _, ends := range []bool{false, true} {
-		first := across(&p.Stages[0], ends)
+	for _, firstLast := range []bool{false, true} {
+		first := across(&p.Stages[0], firstLast)
 		for i := range p.Stages {
-			if ends && i < len(p.Stages)-1 {
+			if firstLast && i < len(p.Stages)-1 {
 				continue
 			}
-			got := across(&p.Stages[i], ends)
+			got := across(&p.Stages[i], firstLast)
 			for j := range max(len(got), len(first)) {
 				if j >= len(got) || j >= len(first) || got[j] != first[j] {
 					return fmt.Errorf("collective %d over the stages is %q on stage 0 and %q on stage %d", j,
@@ -227,13 +227,13 @@ func at(s []string, i int) string {
 }
 
 // across returns the collectives over pp of a stage's update: those over all stages, or those over the first and last.
-func across(s *Stage, ends bool) []string {
+func across(s *Stage, firstLast bool) []string {
 	var out []string
 	if s.Update == nil {
 		return nil
 	}
 	for _, n := range s.Update.Nodes {
-		if slices.Contains(n.Attr.Axes, "pp") && n.Attr.Ends == ends {
+		if slices.Contains(n.Attr.Axes, "pp") && n.Attr.FirstLast == firstLast {
 			bytes := ""
 			for _, a := range n.Args {
 				bytes += fmt.Sprintf(" of %d elements", a.Type.Elems())

@@ -139,7 +139,7 @@ func TestCollectivesAcrossStages(t *testing.T) {
 		}, `collective 0 over the stages is "loss_reduce" on stage 0 and "grad_norm" on stage 1`},
 		{"tied parameters on one side", func(p *ir.Program) {
 			for _, n := range p.Stages[1].Update.Nodes {
-				n.Attr.Ends = false
+				n.Attr.FirstLast = false
 			}
 		}, "collective 1 over the stages is"},
 		{"inside a block", func(p *ir.Program) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -80,6 +81,24 @@ func (ds Diags) Error() string {
 		lines[i] = d.String()
 	}
 	return strings.Join(lines, "\n")
+}
+
+// NearestNumbers returns the good numbers next to n, of some in ascending order: "2 or 4". It never returns n itself.
+// It returns "" if no number is good.
+func NearestNumbers(n int, numbers []int, isGood func(int) bool) string {
+	at, isThere := slices.BinarySearch(numbers, n)
+	below, above := slices.Clone(numbers[:at]), numbers[at:]
+	if isThere {
+		above = above[1:]
+	}
+	slices.Reverse(below)
+	var words []string
+	for _, side := range [][]int{below, above} {
+		if i := slices.IndexFunc(side, isGood); i >= 0 {
+			words = append(words, strconv.Itoa(side[i]))
+		}
+	}
+	return strings.Join(words, " or ")
 }
 
 // Nearest returns the name in names with the smallest edit distance to s, "" if none is near enough to be meant.

@@ -49,3 +49,13 @@ func TestNearest(t *testing.T) {
 		t.Errorf("a tie goes to %q, want the first", got)
 	}
 }
+
+// The good numbers next to one are named, and never the number itself.
+func TestNearestNumbers(t *testing.T) {
+	isEven := func(n int) bool { return n%2 == 0 }
+	for n, want := range map[int]string{0: "2", 1: "2", 2: "6", 3: "2 or 6", 6: "2", 7: "6", 100: "6"} {
+		if got := NearestNumbers(n, []int{1, 2, 3, 5, 6, 7}, isEven); got != want {
+			t.Errorf("NearestNumbers(%d) is %q, want %q", n, got, want)
+		}
+	}
+}

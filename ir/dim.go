@@ -35,10 +35,12 @@ const (
 	QLatent   Dim = "q_latent"   // latent vector of MLA's queries
 	KVLatent  Dim = "kv_latent"  // latent vector of MLA's keys and values
 	RotaryDim Dim = "rotary_dim" // elements of MLA's queries and keys that have positions
+
+	Side Dim = "side" // parameters that lie side by side, so that one GEMM multiplies by all of them
 )
 
-// Padded reports whether the dim may be split unevenly. The last parts then contain padding, which is zero in
-// parameters and which no op reads.
+// Padded reports whether ranks may hold more of the dim than their part of its size. The rest is padding at the end of
+// a part, which is zero in parameters and gradients and which no loss depends on.
 func (d Dim) Padded() bool { return d == Vocab }
 
 // Axis is the name of a mesh axis, or of a sub-axis. The label zigzag marks an axis that splits a dim into balanced

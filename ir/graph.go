@@ -38,36 +38,41 @@ type Param struct {
 	Zero  int     // 1 + a row of the first dim that starts at 0; 0: none
 	Decay bool    // weight decay applies
 
+	// Sides are the names of the model's parameters of which this one consists, and one GEMM multiplies by all of them.
+	// Each is one index of dim side, but the first has all that the others leave. Empty: it is a parameter of the model
+	// itself.
+	Sides []string
+
 	// a bias of experts' scores, which moves against the number of choices of each expert instead of along a gradient
 	Balance bool
 }
 
 // Attr holds a node's attributes. Each op's row lists the ones that it reads.
 type Attr struct {
-	Dim, To Dim     // the dim along which an op works, and the dim that it becomes
-	Axes    []Axis  // of a collective
-	Monoid  Monoid  // of a collective
-	Into    string  // what accumulate adds to: a parameter's name, IntoLoss or IntoAux
-	Eps     float64 // of a norm
-	Scale   float64 // of scale and attention
-	Theta   float64 // base of the rotary frequencies
-	Rope    string  // rotary scaling as RopeScaling prints it, the kind and its numbers: "llama3,8,1,4,8192"
-	Drop    float64 // dropout probability
-	Key     int     // of dropout, unique in the block
-	Window  int     // of attention: last keys that a query sees, 0 for all
-	Softcap float64 // of softcap and of attention's scores: x becomes cap·tanh(x/cap)
-	Layers  Layers  // which layers are local; if given, Window and Local apply only to those
-	Local   float64 // base of the rotary frequencies in local layers, whose positions are not scaled
-	Turn    int     // rotary: number of rotated elements of dim, from Offset on; 0 for all
-	Pairs   bool    // rotary: rotated pairs are adjacent elements instead of elements of the two halves
-	Causal  bool    // attention
-	Alibi   bool    // attention: adds slope(head)·(key's position - query's) to scores (Press et al. 2022)
-	Unit    bool    // of a norm: the gain is 1 + its parameter
-	Inverse bool    // rotary: rotates in the opposite direction
-	Ends    bool    // of a collective over pp: only the first and the last stage take part
-	Offset  int     // of iota: added to each index; of part and rotary: the first element of dim
-	Max     int     // of iota: larger indices become this one; 0 for no bound
-	Frozen  int     // of embed and its gradient: 1 + the row of the table that lookups do not train, 0 for none
+	Dim, To   Dim     // the dim along which an op works, and the dim that it becomes
+	Axes      []Axis  // of a collective
+	Monoid    Monoid  // of a collective
+	Into      string  // what accumulate adds to: a parameter's name, IntoLoss or IntoAux
+	Eps       float64 // of a norm
+	Scale     float64 // of scale and attention
+	Theta     float64 // base of the rotary frequencies
+	Rope      string  // rotary scaling as RopeScaling prints it, the kind and its numbers: "llama3,8,1,4,8192"
+	Drop      float64 // dropout probability
+	Key       int     // of dropout, unique in the block
+	Window    int     // of attention: last keys that a query sees, 0 for all
+	Softcap   float64 // of softcap and of attention's scores: x becomes cap·tanh(x/cap)
+	Layers    Layers  // which layers are local; if given, Window and Local apply only to those
+	Local     float64 // base of the rotary frequencies in local layers, whose positions are not scaled
+	Turn      int     // rotary: number of rotated elements of dim, from Offset on; 0 for all
+	Pairs     bool    // rotary: rotated pairs are adjacent elements instead of elements of the two halves
+	Causal    bool    // attention
+	Alibi     bool    // attention: adds slope(head)·(key's position - query's) to scores (Press et al. 2022)
+	Unit      bool    // of a norm: the gain is 1 + its parameter
+	Inverse   bool    // rotary: rotates in the opposite direction
+	FirstLast bool    // of a collective over pp: only the first and the last stage take part
+	Offset    int     // of iota: added to each index; of part and rotary: the first element of dim; of side: its index
+	Max       int     // of iota: larger indices become this one; 0 for no bound
+	Frozen    int     // of embed and its gradient: 1 + the row of the table that lookups do not train, 0 for none
 
 	Gate string // of a router: how outputs become scores, softmax or sigmoid
 	// of a router: weights are normalized by the sum of the chosen scores (+ eps); all are multiplied by Scale
@@ -89,6 +94,43 @@ type Node struct {
 	Region Region
 	From   string  // the value of the forward block for which the node computes
 	Body   []*Node // of a fused node: the ops that it runs row by row
+}
+
+// SingleOp returns the op of a node that does a single op, nil if it does more.
+func SingleOp(n *Node) *Node {
+	switch {
+	case n.Op != OpFused:
+		return n
+	case len(n.Body) == 1:
+		return n.Body[0]
+	}
+	return nil
+}
+
+// OtherOperand returns an operand of a node that is not v, nil if there is none.
+func OtherOperand(n *Node, v *Value) *Value {
+	if i := slices.IndexFunc(n.Args, func(a *Value) bool { return a != v }); i >= 0 {
+		return n.Args[i]
+	}
+	return nil
+}
+
+// Accumulates reports whether a node adds to its result, which is a gradient. It is known after pass memory.
+func Accumulates(n *Node) bool { return n.Outs[0].Place.Region == PlaceGrad }
+
+// JoinDims returns the dims of a join's operands: shared by both, between those and the last dim of the first operand,
+// and the last dims a and b, which become d. Each row of the second operand is appended to all rows of the first that
+// differ only in the dims between.
+func (n *Node) JoinDims() (shared, between []Dim, a, b, d Extent) {
+	x, y, z := n.Args[0].Type.Dims, n.Args[1].Type, n.Outs[0].Type.Dims
+	for _, e := range x[:len(x)-1] {
+		if y.Has(e.Dim) {
+			shared = append(shared, e.Dim)
+		} else {
+			between = append(between, e.Dim)
+		}
+	}
+	return shared, between, x[len(x)-1], y.Dims[len(y.Dims)-1], z[len(z)-1]
 }
 
 // Func is a straight-line program over tensors.

@@ -26,6 +26,9 @@ type NamedAxis struct {
 type Mesh struct {
 	Atoms []Atom
 	Axes  []NamedAxis // those that are not atoms
+	// each rank's part of a padded dim is rounded up to a multiple of this number; 0: it is not. The text does not show
+	// it, because a program's recipe does.
+	VocabMultiple int
 }
 
 // View is one way to factor the ranks: axes and sizes, the fastest-varying first.
@@ -218,6 +221,20 @@ func (m Mesh) Ranks(axes []Axis) int {
 		for _, x := range m.expand(a) {
 			n *= m.atomSize(x)
 		}
+	}
+	return n
+}
+
+// Width returns the number of a dim's elements that one rank holds, including padding: ceil(size / ranks). For a padded
+// dim this is rounded up to a multiple of VocabMultiple, unless a rank would then hold only padding.
+func (m Mesh) Width(d *Extent) int {
+	ranks := m.Ranks(d.Axes)
+	n := (d.Size + ranks - 1) / ranks
+	if m.VocabMultiple == 0 || !d.Dim.Padded() {
+		return n
+	}
+	if wide := (n + m.VocabMultiple - 1) / m.VocabMultiple * m.VocabMultiple; (ranks-1)*wide < d.Size {
+		return wide
 	}
 	return n
 }

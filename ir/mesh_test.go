@@ -99,3 +99,34 @@ func TestMeshErrors(t *testing.T) {
 		}
 	}
 }
+
+// A rank's part of the vocabulary is rounded up, unless a rank would hold only padding. Other dims are not rounded.
+func TestWidth(t *testing.T) {
+	m := Mesh{Atoms: []Atom{{Name: "tp", Size: 4}}, VocabMultiple: 64}
+	for _, x := range []struct {
+		dim         Dim
+		size, whole int
+		split       int // over tp
+	}{
+		{Vocab, 50257, 50304, 12608}, // 12565 rows
+		{Vocab, 50304, 50304, 12608}, // 12576 rows
+		{Vocab, 256, 256, 64},
+		{Vocab, 193, 256, 64}, // the last rank has one row
+		{Vocab, 192, 192, 48}, // parts of 64 would leave none
+		{Vocab, 61, 64, 16},
+		{Hidden, 52, 52, 13},
+	} {
+		e := Extent{Dim: x.dim, Size: x.size}
+		if got := m.Width(&e); got != x.whole {
+			t.Errorf("%s %d: the whole dim has width %d, want %d", x.dim, x.size, got, x.whole)
+		}
+		e.Axes = []Axis{"tp"}
+		if got := m.Width(&e); got != x.split {
+			t.Errorf("%s %d: a part of four has width %d, want %d", x.dim, x.size, got, x.split)
+		}
+		if typ := (Type{Dims: []Extent{e}}); typ.LocalElems(m) != x.split || typ.Local(m)[0] != x.split {
+			t.Errorf("%s %d: %v has %d elements and local sizes %v", x.dim, x.size, typ, typ.LocalElems(m),
+				typ.Local(m))
+		}
+	}
+}

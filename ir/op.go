@@ -79,11 +79,16 @@ func (o Op) Index(i int) bool { return ops[o].ints>>i&1 == 1 }
 // View reports whether the op's result has its operand's memory.
 func (o Op) View() bool { return ops[o].view }
 
-// InPlace reports whether the op's last result may have the memory of its first operand.
-func (o Op) InPlace() bool { return ops[o].inPlace }
+// NoWork reports whether the op only says where values are.
+func (o Op) NoWork() bool { return ops[o].view || o == OpSides }
+
+// InPlace reports whether the node's last result may have the memory of its first operand.
+func InPlace(n *Node) bool { return ops[n.Op].inPlace || n.Op == OpRope && n.Args[0].Type.Has(Side) }
 
 // Attends reports whether the op is attention or its gradient, which need all keys of a query.
-func (o Op) Attends() bool { return o == OpAttention || o == OpAttentionGrad }
+func (o Op) Attends() bool {
+	return o == OpAttention || o == OpAttentionGrad || o == OpAttentionGradSides
+}
 
 // Effect reports whether the op runs for its effect instead of a result.
 func (o Op) Effect() bool { return ops[o].effect }

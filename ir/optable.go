@@ -26,6 +26,8 @@ const (
 	OpBroadcast
 	OpRename
 	OpSelect
+	OpSide
+	OpSides
 	OpJoin
 	OpPart
 	OpLayerNorm
@@ -40,6 +42,7 @@ const (
 	OpRope
 	OpAttention
 	OpAttentionGrad
+	OpAttentionGradSides
 	OpLogSumExp
 	OpLogSumExpGrad
 	OpPick
@@ -129,6 +132,12 @@ var ops = [NumOps]opInfo{
 		attrs: []string{"dim", "to"}, doc: "changes the name of dim to the name to"},
 	OpSelect: {name: "select", text: "m* !p -> m*", linear: []uint16{1}, gathers: true,
 		attrs: []string{"dim"}, doc: "selects one index of dim, which is known at run time"},
+	OpSide: {name: "side", text: "m* !p -> m* !g*", linear: []uint16{1}, grad: true, view: true,
+		attrs: []string{"offset"},
+		doc: "selects index offset of dim side, or as many from there as the result's group has, without " +
+			"copying them"},
+	OpSides: {name: "sides", text: "m*, m* -> m* !p", linear: []uint16{3},
+		doc: "the operands side by side, where the ops before wrote them"},
 
 	OpJoin: {name: "join", text: "b* m* !p, b* !q -> b* m* !d", linear: []uint16{3}, grad: true, copies: true,
 		doc: "appends the second operand's rows to the first's: p and q become d"},
@@ -164,7 +173,7 @@ var ops = [NumOps]opInfo{
 	OpRope: {name: "rope", text: "m* !d -> m* d", linear: []uint16{1}, grad: true, flops: 6,
 		attrs: []string{"dim", "theta", "rope", "layers", "local", "offset", "turn", "adjacent", "inverse"},
 		doc: "rotates pairs (j, j+n/2), or with adjacent (2j, 2j+1), of n = turn elements of dim, from offset " +
-			"on, by position * theta^(-2j/n)"},
+			"on, by position * theta^(-2j/n); of a value with sides all but the last, which is copied"},
 	OpAttention: {name: "attention", stats: 2, text: "b* s* !d, b* t !d, b* t e, b* s* e, b* s* -> b* s* e, b* s*",
 		optional: 2, grad: true,
 		monoids: []Monoid{WeightedLSE, LSE}, work: attentionFlops(1),
@@ -176,6 +185,11 @@ var ops = [NumOps]opInfo{
 		attrs: []string{"scale", "causal", "window", "layers", "softcap", "alibi", "drop", "key", "axes"},
 		doc: "gradients of q, k, v from do, q, k, v, o, lse; in a ring over axes, adds to the gradient of q " +
 			"so far"},
+	OpAttentionGradSides: {name: "attention_grad_sides", work: attentionFlops(2.5),
+		text:  "b* !s* !g* !e, b* !s* !g* !d, b* !t !d, b* !t !e, b* !s* !g* !e, b* !s* !g* -> b* !s* !p d",
+		attrs: []string{"scale", "causal", "window", "layers", "softcap", "alibi", "drop", "key"},
+		doc: "the gradients of q, k, v side by side in the value of which they are sides, from do, q, k, v, o, " +
+			"lse"},
 
 	// loss
 	OpLogSumExp: {name: "logsumexp", stats: 1, text: "m* k* -> m*", grad: true, flops: 4, monoid: LSE,
@@ -235,7 +249,7 @@ var ops = [NumOps]opInfo{
 		attrs: []string{"into"}, doc: "adds to a gradient or to the loss, over the micro-batches of a step"},
 
 	// collectives and their local counterpart
-	OpAllReduce: {name: "all_reduce", text: "m* -> m*", comm: true, attrs: []string{"axes", "monoid", "ends"},
+	OpAllReduce: {name: "all_reduce", text: "m* -> m*", comm: true, attrs: []string{"axes", "monoid", "first_last"},
 		doc: "combines the parts of a partial value"},
 	OpReduceScatter: {name: "reduce_scatter", text: "m* -> m*", comm: true, attrs: []string{"dim", "axes", "monoid"},
 		doc: "combines the parts and keeps this rank's share of dim"},

@@ -2,6 +2,7 @@ package ir
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -140,15 +141,15 @@ func (s *Segment) place(name string) **Func {
 
 // Names of the functions of the program or of a stage.
 const (
-	BeginName   = "begin"
-	FetchName   = "fetch"
-	ResolveName = "resolve"
-	UpdateName  = "update"
+	BeginName        = "begin"
+	GatherParamsName = "gather_params"
+	ScatterGradsName = "scatter_grads"
+	UpdateName       = "update"
 )
 
 func endFunc(line string) bool {
 	name, ok := strings.CutPrefix(line, "func ")
-	return ok && slices.Contains([]string{BeginName, FetchName, ResolveName, UpdateName}, name)
+	return ok && slices.Contains([]string{BeginName, GatherParamsName, ScatterGradsName, UpdateName}, name)
 }
 
 // function reads one function. Functions of a segment share parameters by name.
@@ -242,7 +243,7 @@ func (r *funcReader) input(line string) error {
 		if err != nil {
 			return r.errorf("%v", err)
 		}
-		if old := r.params[v.Name]; old != nil && *old == *v.Param {
+		if old := r.params[v.Name]; old != nil && reflect.DeepEqual(old, v.Param) {
 			v.Param = old
 		} else if r.params != nil {
 			r.params[v.Name] = v.Param
@@ -326,6 +327,8 @@ func parseParam(name, words string) (*Param, error) {
 			p.First, _ = strconv.Atoi(first) // text that is not a number is found when comparing with what planc prints
 		} else if zero, ok := strings.CutPrefix(w, "zero="); ok {
 			p.Zero, _ = strconv.Atoi(zero)
+		} else if sides, ok := strings.CutPrefix(w, "sides="); ok {
+			p.Sides = strings.Split(sides, ",")
 		} else if w == "decay" {
 			p.Decay = true
 		} else if w == "balance" {

@@ -46,6 +46,7 @@ func (p *parser) programBody(prog *Program) error {
 			return p.errorf("%v", err)
 		}
 	}
+	prog.Mesh.VocabMultiple = prog.Recipe.VocabMultiple
 	for {
 		rest, ok := p.cut("region ")
 		if !ok {
@@ -91,7 +92,8 @@ func (p *parser) tables(prog *Program) error {
 				prog.Begin = f
 			case len(prog.Stages) > 0:
 				st := &prog.Stages[len(prog.Stages)-1]
-				*map[string]**Func{FetchName: &st.Fetch, ResolveName: &st.Resolve, UpdateName: &st.Update}[f.Name] = f
+				*map[string]**Func{GatherParamsName: &st.GatherParams, ScatterGradsName: &st.ScatterGrads,
+					UpdateName: &st.Update}[f.Name] = f
 			default:
 				return p.errorf("func %s belongs to a stage, but it precedes all stages", f.Name)
 			}
@@ -138,9 +140,12 @@ func (prog *Program) parseStage(s string) error {
 func (prog *Program) parseClass(s string) error {
 	var c Class
 	dst := map[string]*[]Axis{"reduce": &c.Reduce, "replicas": &c.Replicas, "shard": &c.Shard, "repeat": &c.Repeat}
+	flags := map[string]*bool{
+		"sharded_grads": &c.ShardedGrads, "sharded_params": &c.ShardedParams, "tied_stages": &c.TiedStages,
+	}
 	words := strings.Fields(s)
 	for _, w := range words[min(1, len(words)):] {
-		if flag := map[string]*bool{"each": &c.Each, "fetch": &c.Fetch, "ends": &c.Ends}[w]; flag != nil {
+		if flag := flags[w]; flag != nil {
 			*flag = true
 			continue
 		}

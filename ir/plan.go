@@ -152,8 +152,9 @@ func (p Plan) RecomputeWords() string {
 
 // Mesh returns the plan's mesh for a model with kvHeads K/V heads (0: a model without attention). If tp exceeds the K/V
 // heads, it is the product of rep (fastest) and kv, so that K/V are replicated over rep. If dp exceeds the plan's
-// zero_group, it is the product of inner and outer, so that state is sharded over inner.
-func (p Plan) Mesh(kvHeads int) (Mesh, error) {
+// zero_group, it is the product of inner and outer, so that state is sharded over inner. vocabMultiple is the mesh's
+// VocabMultiple.
+func (p Plan) Mesh(kvHeads, vocabMultiple int) (Mesh, error) {
 	size := map[string]int{"dp": p.DP, "tp": p.TP, "pp": p.PP, "cp": p.CP}
 	var view, fine View
 	for _, a := range strings.Split(p.AxisOrder, ",") {
@@ -195,7 +196,9 @@ func (p Plan) Mesh(kvHeads int) (Mesh, error) {
 	if err != nil {
 		return Mesh{}, err
 	}
-	return withExperts(experts, fine, view)
+	m, err := withExperts(experts, fine, view)
+	m.VocabMultiple = vocabMultiple
+	return m, err
 }
 
 // Layouts returns the layout of each region: which dims the plan splits over which axes of the mesh. Axes that the mesh

@@ -120,7 +120,7 @@ func TestPlanMesh(t *testing.T) {
 		{2, 2, 4, "tp", `axis order "tp" does not contain dp`},
 	} {
 		plan.DP, plan.TP, plan.AxisOrder = c.dp, c.tp, c.order
-		m, err := plan.Mesh(c.kv)
+		m, err := plan.Mesh(c.kv, 0)
 		got := m.String()
 		if err != nil {
 			got = err.Error()
@@ -137,7 +137,7 @@ func TestPlanMesh(t *testing.T) {
 		2: "rep=2 kv=2 inner=2 outer=3 : tp=rep*kv dp=inner*outer", 4: "dp 6 must be a multiple of zero_group 4",
 	} {
 		plan.ZeroGroup = group
-		m, err := plan.Mesh(2)
+		m, err := plan.Mesh(2, 0)
 		if got := m.String(); got != want && (err == nil || err.Error() != want) {
 			t.Errorf("zero_group %d: %s, %v; want %s", group, got, err, want)
 		}

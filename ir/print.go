@@ -78,6 +78,9 @@ func paramWords(p *Param) string {
 	if p.Tied != "" {
 		s += " tied=" + p.Tied
 	}
+	if len(p.Sides) > 0 {
+		s += " sides=" + strings.Join(p.Sides, ",")
+	}
 	return s
 }
 
@@ -141,8 +144,9 @@ func (p *Program) String() string {
 	p.Model.print(&b)
 	for i, c := range p.Classes {
 		fmt.Fprintf(&b, "class %d%s%s%s%s%s%s%s\n", i, axisWords("reduce", c.Reduce), axisWords("replicas", c.Replicas),
-			axisWords("shard", c.Shard), axisWords("repeat", c.Repeat), flagWord("each", c.Each),
-			flagWord("fetch", c.Fetch), flagWord("ends", c.Ends))
+			axisWords("shard", c.Shard), axisWords("repeat", c.Repeat),
+			flagWord("sharded_grads", c.ShardedGrads), flagWord("sharded_params", c.ShardedParams),
+			flagWord("tied_stages", c.TiedStages))
 	}
 	for _, s := range p.Slots {
 		fmt.Fprintf(&b, "slot %s %s class=%d offset=%d elems=%d\n", s.Segment, s.Param, s.Class, s.Offset, s.Elems)
@@ -189,7 +193,7 @@ func (s *Stage) print(b *strings.Builder) {
 // Funcs returns the stage's functions that exist.
 func (s *Stage) Funcs() []*Func {
 	var fs []*Func
-	for _, f := range []*Func{s.Fetch, s.Resolve, s.Update} {
+	for _, f := range []*Func{s.GatherParams, s.ScatterGrads, s.Update} {
 		if f != nil {
 			fs = append(fs, f)
 		}

@@ -3,6 +3,7 @@ package ir
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/planc-dev/planc/runtime/program"
@@ -31,15 +32,15 @@ type Program struct {
 
 // Stage is the part of a program that belongs to one pipeline stage.
 type Stage struct {
-	Chunks   []Chunk
-	Buckets  []Bucket
-	Fetch    *Func // gathers the parameters of buckets, each before a block that uses it runs
-	Resolve  *Func // scatters gradients, each bucket's after the backward pass of a block that adds to it
-	Gather   int   // bytes of the buffer for a block's gathered parameters; double-buffered
-	Scatter  int   // bytes of the buffer for a block's gradients; double-buffered
-	Update   *Func // the end of the step, over buckets
-	Schedule []Action
-	Arena    []ArenaRegion
+	Chunks       []Chunk
+	Buckets      []Bucket
+	GatherParams *Func // gathers the parameters of buckets, each before a block that uses it runs
+	ScatterGrads *Func // scatters gradients, each bucket's after the backward pass of a block that adds to it
+	Gather       int   // bytes of the buffer for a block's gathered parameters; double-buffered
+	Scatter      int   // bytes of the buffer for a block's gradients; double-buffered
+	Update       *Func // the end of the step, over buckets
+	Schedule     []Action
+	Arena        []ArenaRegion
 }
 
 // Chunk is a run of the model's blocks on one stage. A stage has several chunks if stages are interleaved.
@@ -84,6 +85,11 @@ type Recipe struct {
 	NoMomentum bool   // sgd's momentum is 0: there is no buffer for it
 	// updated parameters are rounded stochastically; they are bf16, and there is no master copy
 	StochasticRounding bool
+	// weights by which one GEMM can multiply lie side by side; see pass sides
+	Sides         bool
+	VocabMultiple int // see [Mesh]
+	// a stage posts the receive of a pass before the compute of the pass before it; see ReceiveBuffer
+	PrepostReceives bool
 }
 
 // noMomentum is the text of a recipe without a momentum buffer.
@@ -91,6 +97,18 @@ const noMomentum = " momentum=0"
 
 // stochasticRounding is the text of a recipe with stochastic rounding.
 const stochasticRounding = " rounding=stochastic"
+
+// weightsAside is the text of a recipe with weights side by side.
+const weightsAside = " weights=side_by_side"
+
+// vocabMultiple is the text of a recipe before its VocabMultiple.
+const vocabMultiple = " vocab_multiple="
+
+// preposted is the text of a recipe with PrepostReceives.
+const preposted = " receives=preposted"
+
+// maxVocabMultiple keeps products of sizes far from overflow.
+const maxVocabMultiple = 1 << 16
 
 // String returns the recipe's text form.
 func (r Recipe) String() string {
@@ -101,10 +119,29 @@ func (r Recipe) String() string {
 	if r.StochasticRounding {
 		s += stochasticRounding
 	}
+	if r.Sides {
+		s += weightsAside
+	}
+	if r.VocabMultiple > 0 {
+		s += vocabMultiple + strconv.Itoa(r.VocabMultiple)
+	}
+	if r.PrepostReceives {
+		s += preposted
+	}
 	return s
 }
 
 func (r *Recipe) parse(s string) error {
+	s, r.PrepostReceives = strings.CutSuffix(s, preposted)
+	s, multiple, padded := strings.Cut(s, vocabMultiple)
+	if padded {
+		n, err := strconv.Atoi(multiple)
+		if err != nil || n < 1 || n > maxVocabMultiple {
+			return fmt.Errorf("recipe: vocab_multiple %q must be a number from 1 to %d", multiple, maxVocabMultiple)
+		}
+		r.VocabMultiple = n
+	}
+	s, r.Sides = strings.CutSuffix(s, weightsAside)
 	s, r.StochasticRounding = strings.CutSuffix(s, stochasticRounding)
 	s, r.NoMomentum = strings.CutSuffix(s, noMomentum)
 	s, ok := strings.CutPrefix(s, "optimizer=")
@@ -127,15 +164,25 @@ func (r Recipe) Moments() int {
 	return 1
 }
 
+// ReceiveBuffer returns the bytes of a stage's buffer for a preposted receive of a stream, for a plan of pp stages. A
+// pass copies its message from there when it begins, and the receive of the next pass is posted. The message cannot be
+// received in its final location, which may be in use until the previous pass ends.
+func (r Recipe) ReceiveBuffer(pp, stream int) int {
+	if !r.PrepostReceives || pp == 1 {
+		return 0
+	}
+	return stream
+}
+
 // Class says how gradients of some parameters are resolved at the end of a step.
 type Class struct {
-	Reduce   []Axis // further axes over which gradients are partial: all-reduced first
-	Replicas []Axis // the replica group: gradients are summed over it
-	Shard    []Axis // the part of Replicas whose ranks each own a part of the state (ZeRO >= 1)
-	Repeat   []Axis // further axes over which the parameters are replicated: the norm counts one copy
-	Each     bool   // ZeRO >= 2: gradients are scattered over Shard after each micro-batch
-	Fetch    bool   // ZeRO 3: parameters are sharded over Shard, and gathered for each use
-	Ends     bool   // parameters of the first stage that the last one has too: their gradients are summed over both
+	Reduce        []Axis // further axes over which gradients are partial: all-reduced first
+	Replicas      []Axis // the replica group: gradients are summed over it
+	Shard         []Axis // the part of Replicas whose ranks each own a part of the state (ZeRO >= 1)
+	Repeat        []Axis // further axes over which the parameters are replicated: the norm counts one copy
+	ShardedGrads  bool   // ZeRO >= 2: gradients are scattered over Shard after each micro-batch
+	ShardedParams bool   // ZeRO 3: parameters are sharded over Shard, and gathered for each use
+	TiedStages    bool   // tied parameters on the first and the last stage: gradients are summed over both
 }
 
 // Copies returns the replicas over which a shard's state exists several times.
@@ -344,17 +391,6 @@ func (p *Program) ArenaBytes() int {
 	n := 0
 	for i := range p.Stages {
 		n = max(n, p.Stages[i].ArenaBytes())
-	}
-	return n
-}
-
-// Fullest returns the first of the stages with the largest arena.
-func (p *Program) Fullest() int {
-	n := 0
-	for i := range p.Stages {
-		if p.Stages[i].ArenaBytes() > p.Stages[n].ArenaBytes() {
-			n = i
-		}
 	}
 	return n
 }

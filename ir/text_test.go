@@ -88,8 +88,8 @@ func stages(tb testing.TB) (programs []string) {
 			}
 			programs = append(programs, text)
 		}
-		if _, err := passes.Compile(build(c), plan, ir.Recipe{Optimizer: "adamw"},
-			passes.Options{Dump: dump}); err != nil {
+		recipe := ir.Recipe{Optimizer: "adamw", Sides: i < 2, VocabMultiple: 8 * (i % 2), PrepostReceives: i == 3}
+		if _, err := passes.Compile(build(c), plan, recipe, passes.Options{Dump: dump}); err != nil {
 			tb.Fatal(err)
 		}
 	}

@@ -235,12 +235,11 @@ func (t Type) Elems() int {
 	return n
 }
 
-// Local returns one rank's size of each dim: ceil(size / ranks).
+// Local returns one rank's width of each dim.
 func (t Type) Local(m Mesh) []int {
 	out := make([]int, len(t.Dims))
-	for i, d := range t.Dims {
-		n := m.Ranks(d.Axes)
-		out[i] = (d.Size + n - 1) / n
+	for i := range t.Dims {
+		out[i] = m.Width(&t.Dims[i])
 	}
 	return out
 }
@@ -249,9 +248,7 @@ func (t Type) Local(m Mesh) []int {
 func (t Type) LocalElems(m Mesh) int {
 	n := 1
 	for i := range t.Dims {
-		d := &t.Dims[i]
-		ranks := m.Ranks(d.Axes)
-		n *= (d.Size + ranks - 1) / ranks
+		n *= m.Width(&t.Dims[i])
 	}
 	return n
 }

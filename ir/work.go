@@ -30,8 +30,7 @@ func (n *Node) locals(m Mesh, local Sizes) Sizes {
 	add := func(t *Type) {
 		for i := range t.Dims {
 			d := &t.Dims[i]
-			ranks := m.Ranks(d.Axes)
-			size := float64((d.Size + ranks - 1) / ranks)
+			size := float64(m.Width(d))
 			if at := slices.IndexFunc(local, func(s Sized) bool { return s.Dim == d.Dim }); at >= 0 {
 				local[at].Size = max(local[at].Size, size)
 			} else {
@@ -77,8 +76,12 @@ func (n *Node) Flops(m Mesh) float64 {
 // Bytes returns the memory traffic of one rank: operands read and results written once.
 func (n *Node) Bytes(m Mesh) float64 {
 	row := n.Op.Info()
-	if row.view || row.comm {
+	if n.Op.NoWork() || row.comm {
 		return 0
+	}
+	if n.Op == OpRope && n.Args[0].Place.Region != "" && n.Args[0].Place == n.Outs[0].Place { // the last side stays
+		side, row := n.Args[0].Type.SideSizes(m)
+		return 2 * float64(n.Args[0].Type.LocalBytes(m)) * float64(row-side) / float64(row)
 	}
 	b := 0
 	for i, a := range n.Args {
@@ -123,7 +126,7 @@ func attentionFlops(factor float64) func(*Node, Sizes) float64 {
 		heads := 1.0
 		for _, l := range local {
 			switch l.Dim {
-			case Seq, KSeq, HeadDim, VDim:
+			case Seq, KSeq, HeadDim, VDim, Side:
 			default:
 				heads *= l.Size
 			}

@@ -67,14 +67,20 @@ type chunkKey struct {
 	class   int
 }
 
-// layoutSlots gives each parameter its offset in its layer's run, and returns the runs' sizes in elements.
+// layoutSlots gives each parameter its offset in its layer's run, and returns the runs' sizes in elements. Parameters
+// with weight decay come first: adjacent parameters with the same decay share a launch of the optimizer.
 func layoutSlots(p *ir.Program) map[chunkKey]int {
 	sizes := map[chunkKey]int{}
-	for i := range p.Slots {
-		s := &p.Slots[i]
-		k := chunkKey{s.Segment, s.Class}
-		s.Offset = sizes[k]
-		sizes[k] = RoundUp(s.Offset+s.Elems, BucketLine)
+	for _, decay := range []bool{true, false} {
+		for i := range p.Slots {
+			s := &p.Slots[i]
+			if p.Model.Segment(s.Segment).Forward.Value(s.Param).Param.Decay != decay {
+				continue
+			}
+			k := chunkKey{s.Segment, s.Class}
+			s.Offset = sizes[k]
+			sizes[k] = RoundUp(s.Offset+s.Elems, BucketLine)
+		}
 	}
 	return sizes
 }
@@ -110,7 +116,7 @@ func (b *bucketer) class(class int) {
 	b.layers(class, func(segment string, layer, n int) {
 		k.Pieces = append(k.Pieces, ir.Piece{Segment: segment, Layer: layer, Offset: k.Offset + k.Elems})
 		k.Elems += n
-		if k.Elems >= b.limit || b.p.Classes[class].Each {
+		if k.Elems >= b.limit || b.p.Classes[class].ShardedGrads {
 			k = b.close(k)
 		}
 	})
@@ -132,24 +138,24 @@ func (b *bucketer) close(k ir.Bucket) ir.Bucket {
 
 // stageFuncs writes a stage's functions over buckets.
 func stageFuncs(p *ir.Program, s *ir.Stage) {
-	fetch, resolve := &updater{p: p, s: s, f: &ir.Func{Name: ir.FetchName}},
-		&updater{p: p, s: s, f: &ir.Func{Name: ir.ResolveName}}
+	gather, scatter := &updater{p: p, s: s, f: &ir.Func{Name: ir.GatherParamsName}},
+		&updater{p: p, s: s, f: &ir.Func{Name: ir.ScatterGradsName}}
 	for i, b := range s.Buckets {
-		if c := p.Classes[b.Class]; c.Fetch {
-			fetch.gather(i)
+		if c := p.Classes[b.Class]; c.ShardedParams {
+			gather.gather(i)
 		}
-		if c := p.Classes[b.Class]; c.Each {
-			g, dim := resolve.gradient(i)
-			g = resolve.cast(i, g, ".cast", p.Plan.Precision.Reduce)
-			g = resolve.comm(g, ir.OpReduceScatter, ir.Attr{Dim: dim, Axes: c.Shard, Monoid: ir.Sum, Bucket: i})
-			resolve.cast(i, g, ".back", p.Plan.Precision.Grads)
+		if c := p.Classes[b.Class]; c.ShardedGrads {
+			g, dim := scatter.gradient(i)
+			g = scatter.cast(i, g, ".cast", p.Plan.Precision.Reduce)
+			g = scatter.comm(g, ir.OpReduceScatter, ir.Attr{Dim: dim, Axes: c.Shard, Monoid: ir.Sum, Bucket: i})
+			scatter.cast(i, g, ".back", p.Plan.Precision.Grads)
 		}
 	}
-	if len(fetch.f.Nodes) > 0 {
-		s.Fetch = fetch.f
+	if len(gather.f.Nodes) > 0 {
+		s.GatherParams = gather.f
 	}
-	if len(resolve.f.Nodes) > 0 {
-		s.Resolve = resolve.f
+	if len(scatter.f.Nodes) > 0 {
+		s.ScatterGrads = scatter.f
 	}
 	s.Update = updateFunc(p, s)
 }
@@ -225,7 +231,7 @@ func (u *updater) gradient(i int) (*ir.Value, ir.Dim) {
 	c := u.p.Classes[u.s.Buckets[i].Class]
 	g, dim := u.flat(i, "g", u.p.Plan.Precision.Grads)
 	axes := append(append([]ir.Axis{}, c.Replicas...), c.Reduce...)
-	if c.Ends {
+	if c.TiedStages {
 		axes = append(axes, "pp")
 	}
 	if len(axes) > 0 {
@@ -239,17 +245,17 @@ func (u *updater) reduce(i int) *ir.Value {
 	c := u.p.Classes[u.s.Buckets[i].Class]
 	v, dim := u.gradient(i)
 	scatter := ir.Attr{Dim: dim, Axes: c.Shard, Monoid: ir.Sum}
-	if c.Each {
+	if c.ShardedGrads {
 		v.Type = ir.CollectiveResult(v.Type, ir.OpReduceScatter, scatter)
 	}
 	if v.Type.Monoid != ir.NoMonoid {
 		v = u.cast(i, v, ".cast", u.p.Plan.Precision.Reduce)
 	}
 	v = u.comm(v, ir.OpAllReduce, ir.Attr{Axes: c.Reduce, Monoid: ir.Sum})
-	if c.Ends {
-		v = u.comm(v, ir.OpAllReduce, ir.Attr{Axes: []ir.Axis{"pp"}, Monoid: ir.Sum, Ends: true})
+	if c.TiedStages {
+		v = u.comm(v, ir.OpAllReduce, ir.Attr{Axes: []ir.Axis{"pp"}, Monoid: ir.Sum, FirstLast: true})
 	}
-	if !c.Each {
+	if !c.ShardedGrads {
 		v = u.comm(v, ir.OpReduceScatter, scatter)
 	}
 	v = u.comm(v, ir.OpAllReduce, ir.Attr{Axes: c.Copies(), Monoid: ir.Sum})
@@ -271,7 +277,7 @@ func (u *updater) cast(i int, v *ir.Value, suffix string, elem ir.Elem) *ir.Valu
 // optimize updates bucket i and, if all ranks keep all of it, gathers the owners' parts.
 func (u *updater) optimize(i int, grad *ir.Value) {
 	u.effect(ir.OpOptimize, ir.Attr{Bucket: i}, grad)
-	if c := u.p.Classes[u.s.Buckets[i].Class]; len(c.Shard) > 0 && !c.Fetch {
+	if c := u.p.Classes[u.s.Buckets[i].Class]; len(c.Shard) > 0 && !c.ShardedParams {
 		u.gather(i)
 	}
 }

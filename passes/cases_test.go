@@ -85,6 +85,8 @@ func laidOut(t *testing.T, m *ir.Model, text string) *ir.Program {
 			p.Plan.ZeroGroup = 2
 		case "recompute":
 			p.Plan.Recompute, p.Plan.RecomputeLayers = rest, 1
+		case "weights": // side by side
+			p.Recipe.Sides = true
 		case "recompute_split":
 			p.Plan.RecomputeSplit = true
 		default:

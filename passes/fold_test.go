@@ -57,7 +57,7 @@ func TestFoldedIsWalked(t *testing.T) {
 	for range 200 {
 		for _, plan := range foldedPlans(r, 1+r.IntN(1500)) {
 			table := timetable(plan)
-			p := &costmodel.Pipeline{Timetable: table, Chunks: randomTimes(r, plan)}
+			p := &costmodel.Pipeline{Timetable: table, Chunks: randomTimes(r, plan), Preposted: r.IntN(2) == 0}
 			line, err := p.Simulate()
 			if err != nil {
 				t.Fatal(err)

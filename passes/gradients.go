@@ -70,6 +70,19 @@ var gradients = [ir.NumOps]func(g *gradient, n *ir.Node, d []*ir.Value){
 	ir.OpRename: func(g *gradient, n *ir.Node, d []*ir.Value) {
 		g.add(n.Args[0], g.op(ir.OpRename, ir.Attr{Dim: n.Attr.To, To: n.Attr.Dim}, n.Args[0].Type, d[0]))
 	},
+	// The first side, which comes last, has the gradients of all.
+	ir.OpSide: func(g *gradient, n *ir.Node, d []*ir.Value) {
+		if n.Attr.Offset > 0 {
+			return
+		}
+		whole, ds := n.Args[0], d
+		for _, m := range g.seg.Forward.Nodes {
+			if m.Op == ir.OpSide && m.Args[0] == whole && m != n {
+				ds = append(ds, g.sum(m.Outs[0]))
+			}
+		}
+		g.add(whole, g.op(ir.OpSides, ir.Attr{}, whole.Type, ds...))
+	},
 	ir.OpLayerNorm: norm(ir.OpLayerNormDX, ir.OpLayerNormDGain),
 	ir.OpRMSNorm:   norm(ir.OpRMSNormDX, ir.OpRMSNormDGain),
 	ir.OpEmbed: func(g *gradient, n *ir.Node, d []*ir.Value) {
@@ -77,6 +90,11 @@ var gradients = [ir.NumOps]func(g *gradient, n *ir.Node, d []*ir.Value){
 	},
 	ir.OpAttention: func(g *gradient, n *ir.Node, d []*ir.Value) {
 		q, k, v := n.Args[0], n.Args[1], n.Args[2]
+		if whole := ir.WholeOf(n); whole != nil {
+			g.add(whole, g.op(ir.OpAttentionGradSides, n.Attr, whole.Type, d[0], g.use(q), g.use(k), g.use(v),
+				g.use(n.Outs[0]), g.use(n.Outs[1])))
+			return
+		}
 		dq := g.op(ir.OpAttentionGrad, n.Attr, q.Type, d[0], g.use(q), g.use(k), g.use(v), g.use(n.Outs[0]),
 			g.use(n.Outs[1]))
 		node := dq.Def

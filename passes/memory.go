@@ -58,24 +58,31 @@ func layoutChunks(p *ir.Program, s *ir.Stage) int {
 	for i := range s.Chunks {
 		c := &s.Chunks[i]
 		c.Offset, c.Size = at, 0
+		split := 0
 		for j := range c.Runs {
 			r := &c.Runs[j]
 			seg := p.Kind(r)
 			r.Offset = c.Size
 			spare = max(spare, LayoutRun(r, p.SavedBytes(r), p.Stream, seg.Forward.Value(StreamName) != nil))
 			c.Size += r.SavedParts() * r.Stride
+			if r.Split {
+				split += r.Count
+			}
 			if j == len(c.Runs)-1 && len(seg.Forward.Outputs) > 0 {
 				c.Size += p.Stream
 			}
 		}
+		spare = max(spare, SplitBuffers(split)*p.Stream)
 		at += c.Buffers * c.Size
 	}
 	return at + spare
 }
 
-// LayoutRun sets the distance between the layers of a run, and returns the spare memory that it needs: for groups that
-// are run again, the outputs of all layers except the last and the saved values of all; for streams that are not saved,
-// two buffers.
+// SplitBuffers returns the number of buffers for the inputs of a chunk's layers that save only a part of their inputs.
+func SplitBuffers(layers int) int { return min(2, layers) }
+
+// LayoutRun sets the distance between the layers of a run, and returns the spare memory that it needs for groups that
+// are run again: the outputs of all layers except the last, and the saved values of all.
 func LayoutRun(r *ir.Run, saved, stream int, input bool) (spare int) {
 	whole := saved
 	if input {
@@ -87,7 +94,7 @@ func LayoutRun(r *ir.Run, saved, stream int, input bool) (spare int) {
 		return min(r.Every, r.Count)*whole - stream
 	case r.Split:
 		r.Stride = saved
-		return 2 * stream
+		return 0
 	}
 	r.Stride = whole
 	return 0
@@ -143,7 +150,7 @@ func placeNamed(p *ir.Program, f *ir.Func, names map[string]bool, size int) int 
 // placeInPlace gives operands of in-place ops the location of the result, if nothing reads them afterwards.
 func placeInPlace(p *ir.Program, f *ir.Func) {
 	for i, n := range f.Nodes {
-		if !n.Op.InPlace() {
+		if !ir.InPlace(n) {
 			continue
 		}
 		x, y := n.Args[0], n.Outs[len(n.Outs)-1]
@@ -186,18 +193,62 @@ func placeTemps(p *ir.Program, f *ir.Func) int {
 	lives := lifetimes(p, f)
 	temps := make([]Temp, len(lives))
 	for i, l := range lives {
-		temps[i] = Temp{Bytes: l.size, First: l.first, Last: l.last}
+		temps[i] = Temp{Bytes: l.size, First: l.first, Last: l.last, Cast: isCast(l.v)}
 	}
 	peak := Workspace(temps)
 	for i, l := range lives {
 		l.v.Place = ir.Place{Region: ir.PlaceWork, Offset: temps[i].Offset}
 	}
+	users := f.Users()
 	for _, n := range f.Nodes {
-		if n.Op.View() {
+		switch {
+		case n.Op.View():
+			n.Outs[0].Place = viewPlace(p, n)
+		case replaces(p, n, users):
 			n.Outs[0].Place = n.Args[0].Place
+		case n.Op == ir.OpSides:
+			for i, a := range n.Args {
+				a.Place = sidePlace(p, n.Outs[0], i)
+			}
 		}
 	}
 	return peak
+}
+
+// replaces reports whether the result of an in-place op is in the workspace in the place of its operand, a temporary
+// that nothing else reads.
+func replaces(p *ir.Program, n *ir.Node, users map[*ir.Value]int) bool {
+	if !ir.InPlace(n) || len(n.Outs) > 1 || !isTemp(n.Outs[0]) {
+		return false
+	}
+	x := n.Args[0]
+	return x.Kind == ir.Temp && !x.Def.Op.View() && users[x] == 1 && isTemp(x) &&
+		x.Type.LocalBytes(p.Mesh) == n.Outs[0].Type.LocalBytes(p.Mesh)
+}
+
+// isTemp reports whether a value has no place yet, or one in the workspace.
+func isTemp(v *ir.Value) bool { return v.Place.Region == "" || v.Place.Region == ir.PlaceWork }
+
+// isCast reports whether a value is computed from parameters alone: one of them in another type.
+func isCast(v *ir.Value) bool {
+	isOther := func(a *ir.Value) bool { return a.Kind != ir.Weight }
+	return len(v.Def.Args) > 0 && !slices.ContainsFunc(v.Def.Args, isOther)
+}
+
+// viewPlace returns the location of a view: its operand's, or where the side begins there.
+func viewPlace(p *ir.Program, n *ir.Node) ir.Place {
+	if n.Op == ir.OpSide {
+		return sidePlace(p, n.Args[0], n.Attr.Offset)
+	}
+	return n.Args[0].Place
+}
+
+// sidePlace returns the location of a side of a value.
+func sidePlace(p *ir.Program, whole *ir.Value, i int) ir.Place {
+	at := whole.Place
+	side, _ := whole.Type.SideSizes(p.Mesh)
+	at.Offset += i * side * whole.Type.Elem.Size()
+	return at
 }
 
 // accumulates are the ops whose kernels can add to their result, so that a gradient is written directly to its
@@ -220,14 +271,14 @@ func placeGrads(f *ir.Func) {
 }
 
 // lifetimes returns the values of f that are located in the workspace, in the order in which they are computed. Using a
-// view means using its operand.
+// view, or what an op computes in place, means using its operand. A value begins when its first side is written.
 func lifetimes(p *ir.Program, f *ir.Func) []*live {
 	first, last := roundsOf(f)
 	base := map[*ir.Value]*ir.Value{}
 	lifetimeOf := make(map[*ir.Value]*live, len(f.Nodes))
-	lives := make([]*live, 0, len(f.Nodes))
+	lives, users, writers := make([]*live, 0, len(f.Nodes)), f.Users(), f.SideWriters()
 	for i, n := range f.Nodes {
-		for _, a := range n.Args {
+		for _, a := range append(endedOperands(f.Nodes[:i], n, users), n.Args...) {
 			for base[a] != nil {
 				a = base[a]
 			}
@@ -238,12 +289,15 @@ func lifetimes(p *ir.Program, f *ir.Func) []*live {
 				}
 			}
 		}
-		if n.Op.View() {
+		if n.Op.View() || replaces(p, n, users) {
 			base[n.Outs[0]] = n.Args[0]
 			continue
 		}
 		for _, o := range n.Outs {
-			if o.Place.Region == "" || o.Place.Region == ir.PlaceWork {
+			if w := writers[o]; w != nil {
+				o = w.Outs[0]
+			}
+			if isTemp(o) && lifetimeOf[o] == nil {
 				l := &live{v: o, size: RoundUp(o.Type.LocalBytes(p.Mesh), alignBytes), first: i, last: i}
 				if carries(n) {
 					l.first = first // every round adds to it
@@ -257,28 +311,69 @@ func lifetimes(p *ir.Program, f *ir.Func) []*live {
 	return lives
 }
 
+// endedOperands returns the operands of the matmul right before a node, if the node ends it: it adds to the result, or
+// applies GELU or its derivative. The operands are alive until then, so that the matmul's call can write the node's
+// result (package fusion).
+func endedOperands(before []*ir.Node, n *ir.Node, users map[*ir.Value]int) []*ir.Value {
+	at := len(before) - 1
+	for at >= 0 && before[at].Op.View() {
+		at--
+	}
+	if at < 0 || before[at].Op != ir.OpMatMul || users[before[at].Outs[0]] != 1 {
+		return nil
+	}
+	body := n.Body
+	if len(body) == 0 {
+		body = []*ir.Node{n}
+	}
+	result := before[at].Outs[0]
+	for _, m := range body {
+		if !endsMatMul[m.Op] || !slices.Contains(m.Args, result) {
+			continue
+		}
+		result = m.Outs[0]
+		if slices.Contains(n.Outs, result) && isTemp(result) {
+			return slices.Clone(before[at].Args)
+		}
+	}
+	return nil
+}
+
+// endsMatMul are the ops that a matmul's call can also compute.
+var endsMatMul = map[ir.Op]bool{ir.OpAdd: true, ir.OpGelu: true, ir.OpGeluGrad: true}
+
 // Temp is a temporary of a function: its size, the indices of the op that computes it and of its last user, and its
 // offset in the workspace.
-type Temp struct{ Bytes, First, Last, Offset int }
+type Temp struct {
+	Bytes, First, Last, Offset int
+	Cast                       bool // a parameter in another type, which does not grow with the micro-batch
+}
 
 // Temps returns the temporaries of a function with locations, in order of first use.
 func Temps(p *ir.Program, f *ir.Func) []Temp {
 	var out []Temp
 	for _, l := range lifetimes(p, f) {
-		out = append(out, Temp{l.v.Type.LocalBytes(p.Mesh), l.first, l.last, l.v.Place.Offset})
+		out = append(out, Temp{l.v.Type.LocalBytes(p.Mesh), l.first, l.last, l.v.Place.Offset, isCast(l.v)})
 	}
 	return out
 }
 
 // Workspace places temporaries, which are in order of first use, in whole lines by first fit, and returns the end of
-// the last one.
-func Workspace(temps []Temp) int {
-	peak := 0
+// the last one. Casts of parameters follow all others. Which of the others share memory then does not depend on the
+// micro-batch, nor does which ops a GEMM can compute: it cannot write its result over its operands.
+func Workspace(temps []Temp) int { return firstFit(temps, true, firstFit(temps, false, 0)) }
+
+// firstFit places the temporaries that are casts, or those that are not, from an offset on, and returns their end.
+func firstFit(temps []Temp, casts bool, from int) int {
+	peak := from
 	active := make([]*Temp, 0, len(temps)) // by offset
 	for i := range temps {
 		t := &temps[i]
+		if t.Cast != casts {
+			continue
+		}
 		active = slices.DeleteFunc(active, func(a *Temp) bool { return a.Last < t.First })
-		at, gap := 0, len(active)
+		at, gap := from, len(active)
 		for j, a := range active {
 			if a.Offset-at >= RoundUp(t.Bytes, alignBytes) {
 				gap = j
@@ -294,7 +389,8 @@ func Workspace(temps []Temp) int {
 }
 
 // layoutArena sizes a stage's regions. The workspace ends with the two stream gradients that blocks pass back. If a
-// stage sends gradients to another one, the communication region has two that wait to be received.
+// stage sends gradients to another one, the communication region has two that wait to be received. Then come the buffer
+// of a preposted receive, and those of ZeRO.
 func layoutArena(p *ir.Program, s *ir.Stage, stack int, n Needs) {
 	elems, state := 0, 0
 	for _, b := range s.Buckets {
@@ -318,6 +414,7 @@ func layoutArena(p *ir.Program, s *ir.Stage, stack int, n Needs) {
 	if s.Chunks[0].Index > 0 || len(s.Chunks) > 1 {
 		comm = 2 * p.Stream
 	}
+	comm += p.Recipe.ReceiveBuffer(p.Plan.PP, p.Stream)
 	comm += 2 * (s.Gather + s.Scatter)
 	offset := 0
 	for _, r := range []ir.ArenaRegion{
@@ -350,10 +447,10 @@ func transient(p *ir.Program, s *ir.Stage) (gather, scatter int) {
 			for _, i := range p.LayerBuckets(s, run.Segment, run.From) { // all layers of a run are alike
 				b := s.Buckets[i]
 				class := p.Classes[b.Class]
-				if class.Fetch {
+				if class.ShardedParams {
 					g += RoundUp(b.Elems*p.Plan.Precision.Params.Size(), alignBytes)
 				}
-				if class.Each {
+				if class.ShardedGrads {
 					r += RoundUp(b.Elems*p.Plan.Precision.Grads.Size(), alignBytes)
 				}
 			}

@@ -88,7 +88,7 @@ func root(v *ir.Value) *ir.Value {
 // spansOf lists the values of a function that lie in a region, from the op that makes each to the last that reads it.
 // What outlives the function, forever says, is alive throughout, but for what a result takes the place of.
 func spansOf(p *ir.Program, f *ir.Func, region string, forever bool) []span {
-	at := map[*ir.Value]int{}
+	at, writers := map[*ir.Value]int{}, f.SideWriters()
 	var spans []span
 	add := func(v *ir.Value, i int) {
 		if v.Place.Region == region && v.Kind != ir.Weight && root(v) == v {
@@ -106,7 +106,12 @@ func spansOf(p *ir.Program, f *ir.Func, region string, forever bool) []span {
 			}
 		}
 		for _, o := range n.Outs {
-			add(o, i)
+			if w := writers[o]; w != nil { // the whole begins with the first of its sides
+				o = w.Outs[0]
+			}
+			if _, known := at[o]; !known {
+				add(o, i)
+			}
 		}
 	}
 	read := slices.Clone(spans)
@@ -116,7 +121,7 @@ func spansOf(p *ir.Program, f *ir.Func, region string, forever bool) []span {
 		}
 	}
 	for i, n := range f.Nodes {
-		if !n.Op.InPlace() {
+		if !ir.InPlace(n) {
 			continue
 		}
 		x, okX := at[n.Args[0]]
@@ -222,8 +227,8 @@ func partsOf(p *ir.Program, r *ir.Run) (parts, size, spare int) {
 			parts, spare = parts+1, max(spare, n*saved+(n-1)*stream)
 		}
 		return parts, stream, spare
-	case r.Split:
-		return r.Count, saved, 2 * stream
+	case r.Split: // a chunk has one such run
+		return r.Count, saved, min(r.Count, 2) * stream
 	}
 	if s.Weights != nil && slices.ContainsFunc(s.Weights.Inputs, func(v *ir.Value) bool {
 		return v.Place.Region == ir.PlaceDY
@@ -239,7 +244,9 @@ func TestMemory(t *testing.T) {
 		c, plan := anyModel(t)
 		p, err := Compile(buildIn(c, plan.Precision.Compute), plan,
 			rapid.SampledFrom([]ir.Recipe{{Optimizer: "adamw"}, {Optimizer: "sgd"}, {Optimizer: "sgd",
-				NoMomentum: true}}).Draw(t, "recipe"), Options{Check: true})
+				NoMomentum: true}, {Optimizer: "adamw", Sides: true, VocabMultiple: 8,
+				PrepostReceives: true}}).Draw(t, "recipe"),
+			Options{Check: true})
 		if err != nil {
 			t.Skip(err) // a dim that an axis does not divide
 		}

@@ -19,7 +19,9 @@ type Pass struct {
 
 // All is the pipeline in run order.
 var All = []Pass{
-	{Name: "fp8", Run: fp8,
+	{Name: "sides", Run: sides,
+		Doc: "on GPUs, projections that one GEMM can compute are one parameter"},
+	{Name: "fp8", After: []string{"sides"}, Run: fp8,
 		Doc: "if the plan says so, matmuls of blocks with their weights round their operands to FP8"},
 	{Name: "grad", After: []string{"fp8"}, Doc: "every segment computes the gradients of its parameters and " +
 		"of its input",
@@ -77,7 +79,7 @@ func Start(m *ir.Model, plan ir.Plan, recipe ir.Recipe) (*ir.Program, error) {
 			return nil, fmt.Errorf("%s", r.When)
 		}
 	}
-	mesh, err := plan.Mesh(kvHeads(m))
+	mesh, err := plan.Mesh(kvHeads(m), recipe.VocabMultiple)
 	if err != nil {
 		return nil, err
 	}

@@ -75,7 +75,7 @@ func TestCastsNameTheirBucket(t *testing.T) {
 		st := &p.Stages[0]
 		f, want := st.Update, 2
 		if zero >= 2 {
-			f = st.Resolve
+			f = st.ScatterGrads
 		}
 		casts := make([]int, len(st.Buckets))
 		for _, n := range f.Nodes {

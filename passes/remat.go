@@ -2,6 +2,7 @@ package passes
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/planc-dev/planc/ir"
 )
@@ -12,42 +13,73 @@ import (
 // the logical graph: recomputed nodes have the ops, regions and dropout keys of the forward function. The partitioner
 // therefore repeats their collectives by the same rule, and the values are bitwise the same.
 func remat(p *ir.Program) error {
-	keeps, known := policies[p.Plan.Recompute]
+	savedIn, known := policies[p.Plan.Recompute]
 	if !known {
 		return fmt.Errorf("unknown recompute %q", p.Plan.Recompute)
 	}
-	if keeps == nil || p.Plan.RecomputeEvery > 1 {
+	if savedIn == nil || p.Plan.RecomputeEvery > 1 {
 		return nil
 	}
 	for _, s := range p.Model.Segments {
 		if isBlock(s) {
-			s.Remat = recomputed(s, keeps)
+			s.Remat = recomputed(s, savedIn(s.Forward))
 		}
 	}
 	return nil
 }
 
-// policies return whether a node's results are saved; a block's inputs always are. Selective saves the results of
-// expensive ops, so that the attention core and element-wise ops are recomputed (Korthikanti et al. 2022).
-var policies = map[string]func(*ir.Node) bool{
+// policies return the nodes of a forward function whose results are saved; a block's inputs always are.
+var policies = map[string]func(*ir.Func) map[*ir.Node]bool{
 	"none":      nil,
-	"selective": func(n *ir.Node) bool { return dear[n.Op] && !n.Attr.Round },
-	"full":      func(*ir.Node) bool { return false },
+	"selective": expensive,
+	"full":      func(*ir.Func) map[*ir.Node]bool { return nil },
 }
 
-// dear are the ops whose results selective recompute saves.
-var dear = map[ir.Op]bool{ir.OpMatMul: true, ir.OpEmbed: true, ir.OpRoute: true}
+// expensive returns the nodes whose results selective recompute saves: those of expensive ops, so that the attention
+// core and element-wise ops are recomputed (Korthikanti et al. 2022). If a bias and a residual are added to a matmul's
+// result, possibly after dropout, the sum is saved instead. It is as large, nothing is recomputed for it, and the
+// matmul's GEMM can add the bias.
+func expensive(f *ir.Func) map[*ir.Node]bool {
+	saved, users := map[*ir.Node]bool{}, f.Users()
+	for _, n := range f.Nodes {
+		switch {
+		case n.Attr.Round:
+		case n.Op == ir.OpMatMul:
+			saved[lastSum(f, n, users)] = true
+		case n.Op == ir.OpEmbed || n.Op == ir.OpRoute:
+			saved[n] = true
+		}
+	}
+	return saved
+}
+
+// lastSum returns the last of the additions to a matmul's result, each of which is the only user of the value before
+// it; the matmul if there are none. Dropout may be between them.
+func lastSum(f *ir.Func, matmul *ir.Node, users map[*ir.Value]int) *ir.Node {
+	last, v := matmul, matmul.Outs[0]
+	for _, n := range f.Nodes {
+		if n.Op != ir.OpAdd && n.Op != ir.OpDropout || n.Attr.Round || users[v] != 1 || !slices.Contains(n.Args, v) ||
+			!n.Outs[0].Type.Equal(v.Type) {
+			continue
+		}
+		v = n.Outs[0]
+		if n.Op == ir.OpAdd {
+			last = n
+		}
+	}
+	return last
+}
 
 // isBlock distinguishes blocks, which return what they take, from embeddings and heads, which are not recomputed.
 func isBlock(s *ir.Segment) bool {
 	return s.Forward.Value(StreamName) != nil && len(s.Forward.Outputs) > 0
 }
 
-// recomputed returns the variant of a segment whose forward function saves only the values that keeps selects.
-func recomputed(s *ir.Segment, keeps func(*ir.Node) bool) *ir.Segment {
+// recomputed returns the variant of a segment whose forward function saves only the results of some of its nodes.
+func recomputed(s *ir.Segment, saved map[*ir.Node]bool) *ir.Segment {
 	v := &ir.Segment{Name: s.RematName(), Count: s.Count, Forward: s.Forward.Clone()}
 	v.Forward.Name = v.Name + ".forward"
-	a := &rematerializer{keeps: keeps, from: v.Forward, to: &ir.Func{Name: v.Name + ".backward"},
+	a := &rematerializer{saved: saved, from: s.Forward, to: &ir.Func{Name: v.Name + ".backward"},
 		made: map[string]*ir.Value{},
 		now:  map[*ir.Value]*ir.Value{}}
 	a.rewrite(s.Backward.Clone())
@@ -58,7 +90,7 @@ func recomputed(s *ir.Segment, keeps func(*ir.Node) bool) *ir.Segment {
 
 // rematerializer rewrites a backward function.
 type rematerializer struct {
-	keeps func(*ir.Node) bool
+	saved map[*ir.Node]bool       // nodes of the forward function whose results are saved
 	from  *ir.Func                // the forward function
 	to    *ir.Func                // the new backward function
 	made  map[string]*ir.Value    // forward values that it has so far
@@ -108,7 +140,7 @@ func (a *rematerializer) forward(v *ir.Value) *ir.Value {
 	if w := a.made[v.Name]; w != nil {
 		return w
 	}
-	if v.Def == nil || a.keeps(v.Def) {
+	if v.Def == nil || a.saved[v.Def] {
 		w := &ir.Value{Name: v.Name, Type: v.Type.Clone(), Kind: ir.Input, Param: v.Param}
 		if v.Kind == ir.Weight {
 			w.Kind = ir.Weight

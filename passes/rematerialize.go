@@ -52,16 +52,28 @@ func isRemade(s *ir.Segment, n, user *ir.Node) bool {
 	}
 	return !slices.ContainsFunc(n.Args, func(a *ir.Value) bool {
 		saved := s.Backward.Value(a.Name)
-		return saved == nil || saved.Kind == ir.Temp || a.Def != nil && a.Def.Region != n.Region || a.Name == StreamName
+		return saved == nil || saved.Kind == ir.Temp && !isSavedSide(saved) ||
+			a.Def != nil && a.Def.Region != n.Region || a.Name == StreamName
 	})
 }
 
-// remadeBefore inserts a node that computes v, which was an input, right before its user.
+// isSavedSide reports whether a value of a backward function is a side of a saved one.
+func isSavedSide(v *ir.Value) bool { return v.Def.Op == ir.OpSide && v.Def.Args[0].Kind != ir.Temp }
+
+// remadeBefore inserts a node that computes v, which was an input, right before its user, and the sides that it reads
+// before that.
 func remadeBefore(f *ir.Func, user *ir.Node, v *ir.Value, forward *ir.Node) {
 	n := &ir.Node{Op: forward.Op, Attr: forward.Attr, Region: forward.Region, From: forward.From, Outs: []*ir.Value{v}}
 	for _, a := range forward.Args {
 		n.Args = append(n.Args, f.Value(a.Name))
 	}
 	v.Kind, v.Def = ir.Temp, n
-	f.Nodes = slices.Insert(f.Nodes, slices.Index(f.Nodes, user), n)
+	before := []*ir.Node{n}
+	for _, a := range n.Args {
+		if a.Def != nil && slices.Index(f.Nodes, a.Def) > slices.Index(f.Nodes, user) {
+			before = slices.Insert(before, 0, a.Def)
+		}
+	}
+	f.Nodes = slices.DeleteFunc(f.Nodes, func(m *ir.Node) bool { return slices.Contains(before, m) })
+	f.Nodes = slices.Insert(f.Nodes, slices.Index(f.Nodes, user), before...)
 }

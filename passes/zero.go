@@ -35,7 +35,7 @@ func zero(p *ir.Program) error {
 			if err != nil {
 				return err
 			}
-			c.Ends = apart(p) && len(tied[key]) > 0
+			c.TiedStages = apart(p) && len(tied[key]) > 0
 			p.Slots = append(p.Slots, ir.Slot{Segment: s.Name, Param: w.Name, Class: classIndex(p, c),
 				Elems: w.Type.LocalElems(p.Mesh)})
 		}
@@ -94,7 +94,7 @@ func classOf(p *ir.Program, owner owned, tied []owned) (ir.Class, error) {
 		if err != nil {
 			return c, err
 		}
-		c.Each, c.Fetch = p.Plan.Zero >= 2 && len(c.Shard) > 0, p.Plan.Zero >= 3 && len(c.Shard) > 0
+		c.ShardedGrads, c.ShardedParams = p.Plan.Zero >= 2 && len(c.Shard) > 0, p.Plan.Zero >= 3 && len(c.Shard) > 0
 	}
 	split := map[ir.Axis]bool{}
 	for _, e := range w.Type.Dims {
@@ -167,7 +167,7 @@ func gradAxes(m ir.Mesh, s *ir.Segment, param string) []ir.Axis {
 func classIndex(p *ir.Program, c ir.Class) int {
 	for i, o := range p.Classes {
 		if slices.Equal(o.Reduce, c.Reduce) && slices.Equal(o.Replicas, c.Replicas) && slices.Equal(o.Shard,
-			c.Shard) && slices.Equal(o.Repeat, c.Repeat) && o.Ends == c.Ends {
+			c.Shard) && slices.Equal(o.Repeat, c.Repeat) && o.TiedStages == c.TiedStages {
 			return i
 		}
 	}

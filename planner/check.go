@@ -51,7 +51,12 @@ type checkOrigin struct {
 	plan ir.Plan // that edits change
 	// the engine can run a faster plan than the best one, which the file cannot express
 	isLimited bool
+	// plans fit, and the file can express none of them
+	isOutsideFile bool
 }
+
+// IsOutsideFile reports whether the file cannot express the best plan, because it can express none that fits.
+func (c *Check) IsOutsideFile() bool { return c.origin.isOutsideFile }
 
 // From returns the plan that edits change: the checked one, or the one that is meant if that is illegal.
 func (c *Check) From() ir.Plan { return c.origin.plan }
@@ -64,6 +69,9 @@ const (
 	CheckFine    CheckVerdict = "fine"
 	CheckIllegal CheckVerdict = "illegal"
 	CheckNoFit   CheckVerdict = "no_fit"
+	// CheckUnpriced is the verdict on a legal plan that does not fit as it is priced, if its file offloads so much
+	// state that it may fit, or trains adapters.
+	CheckUnpriced CheckVerdict = "unpriced"
 )
 
 // CheckedPlan is a plan with its prediction.
@@ -111,27 +119,42 @@ type PartChange struct {
 // plans to search, or if the cluster cannot run such a job at all.
 func NewCheck(q *Question) (*Check, error) { return NewCheckOf(q, nil) }
 
+// FileLimits are the plans that a trainer's file can express. The zero value is all.
+type FileLimits struct {
+	Expresses func(*ir.Plan) bool // nil: all
+	Keeps     []string            // keys of the checked plan that the file cannot change
+	// ReplicasZero is the stage of ZeRO that the file says for several replicas, if the checked plan has one.
+	ReplicasZero int
+	// Other prices plans that shard state if the checked plan does not, and the reverse. It is nil if the file has the
+	// same precision for both.
+	Other *Question
+}
+
 // NewCheckOf is NewCheck for a trainer's file that cannot express all plans: the best plan is the fastest that it can,
-// or else the checked one. If it can express none, as because of the model, all plans count. Nil expresses all.
-func NewCheckOf(q *Question, expresses func(*ir.Plan) bool) (*Check, error) {
+// or else the checked one. If it can express none, as because of the model, all plans count. limits returns what a file
+// can express that says the checked plan; nil is all.
+func NewCheckOf(q *Question, limits func(yours ir.Plan) FileLimits) (*Check, error) {
 	start := time.Now()
-	p := q.Problem()
-	p.Prefer, p.MaxStep = search.PreferFastest, 0
-	k := &checker{question: q, pinned: p, free: *p}
-	k.free.Pins = search.Pins{}
+	k := newChecker(q)
 	c := &Check{Schema: 1, Model: modelSummary(q), Cluster: clusterSummary(q.Hardware), Engine: q.Train.Engine,
 		Rules: []BrokenRule{}, Why: []PartChange{}, Edits: []Edit{}, Changes: []CheckChange{},
 		Assumed: []Assumption{}, Question: q}
 	if err := k.findYours(c); err != nil {
 		return nil, err
 	}
+	file := FileLimits{}
+	if limits != nil {
+		file = limits(k.from())
+	}
+	if file.Other != nil {
+		k.split(file.Other)
+	}
 	best, counts, err := k.findBest()
 	if err != nil {
 		return nil, err
 	}
-	if best != nil && expresses != nil {
-		k.free.Expresses = expresses
-		best, counts, err = k.limit(c, best, counts)
+	if limits != nil {
+		best, counts, err = k.limit(c, file, best, counts)
 		if err != nil {
 			return nil, err
 		}
@@ -155,10 +178,22 @@ func NewCheckOf(q *Question, expresses func(*ir.Plan) bool) (*Check, error) {
 type checker struct {
 	question *Question
 	pinned   *search.Problem // with the user's plan
-	free     search.Problem  // without pins
-	series   search.Series
-	yours    *search.Priced // nil if it is illegal
-	illegal  ir.Plan        // the plan that is meant if yours is illegal
+	free     search.Problem  // without pins, except those of fixedKeys; its conditions hold for all parts
+	parts    []*checkPart    // all plans; the first has the user's
+	// fixedKeys are keys of the plan that the file cannot change.
+	fixedKeys []string
+	// replicasZero is [FileLimits.ReplicasZero].
+	replicasZero int
+	yours        *search.Priced // nil if it is illegal
+	illegal      ir.Plan        // the plan that is meant if yours is illegal
+}
+
+func newChecker(q *Question) *checker {
+	p := q.Problem()
+	p.Prefer, p.MaxStep = search.PreferFastest, 0
+	k := &checker{question: q, pinned: p, free: *p, parts: []*checkPart{{priced: p}}}
+	k.free.Pins = search.Pins{}
+	return k
 }
 
 // from returns the plan whose keys are edited.
@@ -169,22 +204,45 @@ func (k *checker) from() ir.Plan {
 	return k.illegal
 }
 
+// limitTo sets the plans that the file can express: keys that it cannot change are pinned.
+func (k *checker) limitTo(limits FileLimits) {
+	k.free.Expresses, k.fixedKeys = limits.Expresses, limits.Keeps
+	all := search.PinPlan(k.from(), search.Pins{})
+	for _, key := range k.fixedKeys {
+		if values, ok := all[key]; ok {
+			k.free.Pins[key] = values
+		}
+	}
+}
+
+// canExpress reports whether the file can express a plan, and has its values of fixedKeys.
+func (k *checker) canExpress(plan *ir.Plan) bool {
+	yours, theirs := k.from().JSON(), plan.JSON()
+	for _, key := range k.fixedKeys {
+		if !equalValues(yours[key], theirs[key]) {
+			return false
+		}
+	}
+	return k.free.Expresses == nil || k.free.Expresses(plan)
+}
+
 // findYours finds the plan that is checked, with the reasons why it is illegal or does not fit.
 func (k *checker) findYours(c *Check) error {
-	yours, _, err := k.series.Best(k.pinned)
+	series := &k.parts[0].series
+	yours, _, err := series.Best(k.pinned)
 	var illegal *search.IllegalError
 	var unfit *search.NoPlan
 	switch {
 	case errors.As(err, &illegal):
 		c.Verdict, k.illegal = CheckIllegal, meant(illegal)
 		for _, r := range illegal.Reasons {
-			c.Rules = append(c.Rules, BrokenRule(r))
+			c.Rules = append(c.Rules, BrokenRule{r.Key, r.Message})
 		}
 		errors.As(illegalError(k.question, illegal), &c.Diags)
 		return nil
 	case errors.As(err, &unfit):
 		c.Verdict, yours = CheckNoFit, unfit.Nearest
-		moments, err := k.series.Moments(k.pinned, yours.Plan)
+		moments, err := series.Moments(k.pinned, yours.Plan)
 		if err != nil {
 			return err
 		}
@@ -222,10 +280,16 @@ func meant(e *search.IllegalError) ir.Plan {
 	return plan
 }
 
-// limit returns the best plan that the file can express, given the best of all plans. If there is none, it returns
-// that one, and removes the condition.
-func (k *checker) limit(c *Check, best *search.Priced, counts search.Counts) (*search.Priced, search.Counts, error) {
-	if k.free.Expresses(&best.Plan) {
+// limit sets what the file can express, and returns the best plan that it can, given the best of all plans: nil if no
+// plan fits. If the file can express none, it returns the best of all, and removes the condition.
+func (k *checker) limit(c *Check, limits FileLimits, best *search.Priced, counts search.Counts) (*search.Priced,
+	search.Counts, error) {
+	k.replicasZero = limits.ReplicasZero
+	if best == nil {
+		return nil, counts, nil
+	}
+	k.limitTo(limits)
+	if k.canExpress(&best.Plan) {
 		return best, counts, nil
 	}
 	expressed, theirCounts, err := k.findBest()
@@ -233,7 +297,8 @@ func (k *checker) limit(c *Check, best *search.Priced, counts search.Counts) (*s
 		return nil, counts, err
 	}
 	if expressed == nil {
-		k.free.Expresses = nil
+		k.free.Expresses, k.free.Pins, k.fixedKeys = nil, search.Pins{}, nil
+		c.origin.isOutsideFile = true
 		return best, counts, nil
 	}
 	c.origin.isLimited = true
@@ -243,14 +308,23 @@ func (k *checker) limit(c *Check, best *search.Priced, counts search.Counts) (*s
 // expressed returns the edits that the file can express.
 func (k *checker) expressed(edits []planEdit) []planEdit {
 	return slices.DeleteFunc(slices.Clone(edits), func(e planEdit) bool {
-		return k.free.Expresses != nil && !k.free.Expresses(&e.priced.Plan)
+		return !k.canExpress(&e.priced.Plan)
 	})
 }
 
 // findBest returns the fastest plan that the engine can run and the file can express; nil if none fits or none is
-// legal.
+// legal. A search without pins tries one split of the layers for each number of chunks, so the file's own is tried too.
 func (k *checker) findBest() (*search.Priced, search.Counts, error) {
-	best, counts, err := bestExpressed(&k.series, &k.free)
+	best, counts, err := k.bestOf(&k.free)
+	if own := k.ownStages(); own != nil && (err == nil || isNone(err)) {
+		p := k.free
+		p.Pins = p.Pins.Merge(own)
+		one, n, oneErr := k.bestOf(&p)
+		counts = counts.Plus(n)
+		if compareAnswers(&one, oneErr, &best, err) < 0 {
+			best, err = one, oneErr
+		}
+	}
 	switch {
 	case isNone(err):
 		return nil, counts, nil
@@ -258,6 +332,18 @@ func (k *checker) findBest() (*search.Priced, search.Counts, error) {
 		return nil, counts, k.question.SearchError(err)
 	}
 	return &best, counts, nil
+}
+
+// ownStages returns the pins of the file's own stages with all other keys free; nil if the file gives no split of the
+// layers over several stages.
+func (k *checker) ownStages() search.Pins {
+	layers, isGiven := k.pinned.Pins["stage_layers"]
+	from := k.from()
+	if !isGiven || from.PP == 1 {
+		return nil
+	}
+	all := search.PinPlan(from, search.Pins{})
+	return search.Pins{"pp": all["pp"], "vpp": all["vpp"], "stage_layers": layers}
 }
 
 // fastestOf returns the fastest plan that fits. A search does not try all legal plans without pins (see
@@ -320,7 +406,7 @@ func (c *Check) sentence() string {
 	case CheckIllegal:
 		s := "This plan is illegal: " + c.Rules[0].Message
 		if n := len(c.Rules) - 1; n > 0 {
-			s += fmt.Sprintf(" (and %d more)", n)
+			s += fmt.Sprintf(" (%d more %s)", n, map[bool]string{true: "error", false: "errors"}[n == 1])
 		}
 		return s + "."
 	case CheckNoFit:

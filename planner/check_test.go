@@ -306,7 +306,8 @@ func TestBestPlanIsExpressed(t *testing.T) {
 		t.Fatal(err)
 	}
 	fastest := any.Best.Plan.Plan
-	c, err := NewCheckOf(q, func(plan *ir.Plan) bool { return plan.PP == fastest.PP && plan.TP != fastest.TP })
+	expresses := func(plan *ir.Plan) bool { return plan.PP == fastest.PP && plan.TP != fastest.TP }
+	c, err := NewCheckOf(q, func(ir.Plan) FileLimits { return FileLimits{Expresses: expresses} })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,6 +319,43 @@ func TestBestPlanIsExpressed(t *testing.T) {
 	for _, e := range c.Edits {
 		if e.Fits && e.Plan.TP != fastest.TP && e.Plan.PP == fastest.PP && e.Predict.StepS < best.Predict.StepS {
 			t.Errorf("%s takes %v, less than %v", e.Message, e.Predict.StepS, best.Predict.StepS)
+		}
+	}
+}
+
+// If the file has no key for a part of the plan, the best plan keeps it.
+func TestBestPlanKeepsWhatTheFileCannotChange(t *testing.T) {
+	for _, recompute := range []string{"full", "none"} {
+		q := smallQuestion(t, "fsdp", 80, "plan.tp=8", "plan.recompute="+recompute)
+		c, err := NewCheckOf(q, func(ir.Plan) FileLimits { return FileLimits{Keeps: []string{"recompute"}} })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Best.Plan.Recompute != recompute || c.Best.Plan.Plan == c.From() {
+			t.Errorf("the best plan with recompute %s is %v", recompute, c.Best.Plan.Plan)
+		}
+	}
+}
+
+// Edits of a plan with one replica shard over added replicas as the file says, also if no plan fits.
+func TestAddedReplicasAreSharded(t *testing.T) {
+	for _, gib := range []float64{80, 0.1} {
+		q := smallQuestion(t, "megatron", gib, "plan.tp=8", "plan.zero=0")
+		c, err := NewCheckOf(q, func(ir.Plan) FileLimits { return FileLimits{ReplicasZero: 1} })
+		if err != nil {
+			t.Fatal(err)
+		}
+		count := 0
+		for _, e := range c.Edits {
+			if e.Plan.Replicas() > 1 && !slices.Contains(e.Keys, "zero") {
+				count++
+				if e.Plan.Zero != 1 || e.Plan.ZeroGroup != e.Plan.Replicas() {
+					t.Errorf("%v GiB, %s: %v", gib, e.Message, e.Plan.Plan)
+				}
+			}
+		}
+		if hasBest := c.Best != nil; count == 0 || hasBest != (gib > 1) {
+			t.Errorf("%v GiB: %d edits add replicas; %s", gib, count, c.Message)
 		}
 	}
 }
@@ -346,5 +384,56 @@ func BenchmarkCheck70B(b *testing.B) {
 		if err != nil || c.Verdict != CheckFine {
 			b.Fatal(c, err)
 		}
+	}
+}
+
+// The best plan of a trainer that splits layers evenly includes the file's own split with all other keys free, whether
+// the file's plan is legal, fits or neither.
+func TestBestPlanHasTheOwnStages(t *testing.T) {
+	const gib = 4
+	stages := []string{"model.n_layer=5", "plan.pp=2", "plan.stage_layers=[3,2]"}
+	want, err := BestOf(smallQuestion(t, "megatron", gib, stages...), nil)
+	if err != nil || want.Plan == nil {
+		t.Fatal(want.Message, err)
+	}
+	isPiped := func(plan *ir.Plan) bool { return plan.PP == 2 }
+	for _, c := range []struct {
+		verdict CheckVerdict
+		pins    []string
+	}{
+		{CheckFine, []string{"plan.tp=4", "plan.micro_batch=8", "plan.recompute=full"}},
+		{CheckNoFit, []string{"plan.tp=1", "plan.micro_batch=2", "plan.zero=0"}},
+		{CheckIllegal, []string{"plan.tp=3"}},
+	} {
+		q := smallQuestion(t, "megatron", gib, slices.Concat(stages, c.pins)...)
+		check, err := NewCheckOf(q, func(ir.Plan) FileLimits { return FileLimits{Expresses: isPiped} })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if check.Verdict != c.verdict || check.Best.Plan != *want.Plan {
+			t.Errorf("%s, best %v, want %s, %v", check.Message, check.Best.Plan, c.verdict, want.Plan)
+		}
+	}
+}
+
+// If no single key makes an illegal plan legal and fitting, two keys do, and those that do not fit are left out.
+func TestIllegalPlansHaveTwoKeysThatFit(t *testing.T) {
+	q := smallQuestion(t, "megatron", 3, "plan.tp=3", "plan.pp=1", "plan.micro_batch=8", "plan.zero=1",
+		"plan.recompute=none")
+	check, err := NewCheck(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pairs := 0
+	for _, e := range check.Edits {
+		if len(e.Keys) == 1 && e.Fits || len(e.Keys) == 2 && !e.Fits {
+			t.Errorf("%s: fits %v", e.Message, e.Fits)
+		}
+		if len(e.Keys) == 2 {
+			pairs++
+		}
+	}
+	if check.Verdict != CheckIllegal || pairs == 0 || pairs == len(check.Edits) {
+		t.Errorf("%s: %d pairs of %d edits", check.Message, pairs, len(check.Edits))
 	}
 }

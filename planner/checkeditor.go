@@ -40,7 +40,8 @@ var companions = map[string][]string{
 }
 
 // edits returns all edits of the checked plan. Plans that several edits lead to are listed once. Those of an illegal
-// plan that change two keys are left out if one key is enough.
+// plan that change two keys are left out if one key is enough to make it legal, except for those that fit if no edit of
+// one key does.
 func (k *checker) edits(verdict CheckVerdict) []planEdit {
 	e := newEditor(k, k.from())
 	for _, key := range editedKeys {
@@ -53,7 +54,10 @@ func (k *checker) edits(verdict CheckVerdict) []planEdit {
 	case verdict == CheckNoFit:
 		e.fit()
 	case verdict == CheckIllegal && slices.ContainsFunc(e.found, isSingle):
-		e.found = slices.DeleteFunc(e.found, func(one planEdit) bool { return !isSingle(one) })
+		isEnough := slices.ContainsFunc(e.found, func(one planEdit) bool { return isSingle(one) && one.priced.Fits() })
+		e.found = slices.DeleteFunc(e.found, func(one planEdit) bool {
+			return !isSingle(one) && (isEnough || !one.priced.Fits())
+		})
 	}
 	return e.found
 }
@@ -186,13 +190,13 @@ func (e *editor) try(set map[string]string) (*planEdit, []search.Reason) {
 func (e *editor) best(pins search.Pins) (search.Priced, error) {
 	p := e.free
 	p.Pins = pins
-	best, _, err := bestExpressed(&e.series, &p)
+	best, _, err := e.bestOf(&p)
 	if p.Expresses == nil || !isNone(err) {
 		return best, err
 	}
 	all := p
 	all.Expresses = nil
-	best, _, err = e.series.Best(&all)
+	best, _, err = e.bestOf(&all)
 	return best, err
 }
 
@@ -211,7 +215,15 @@ func (e *editor) pins(set map[string]string) (pins search.Pins, ok bool) {
 			free = append(free, key)
 		}
 	}
+	if e.choosesBatch() {
+		free = append(free, "micro_batch", "micro_batches")
+	}
 	return search.PinPlan(plan, search.Pins{}).Without(free...), true
+}
+
+// choosesBatch reports whether the file says no micro-batch, so that the search chooses it, for each edit again.
+func (k *checker) choosesBatch() bool {
+	return len(k.pinned.Pins["micro_batch"]) != 1 && len(k.pinned.Pins["micro_batches"]) != 1
 }
 
 // solved is the value of a key that the search solves.
@@ -220,7 +232,7 @@ const solved = ""
 // follow changes the keys that follow from others, and returns those that the search solves.
 func (e *editor) follow(p *ir.Plan, set map[string]string) (free []string) {
 	e.followDegrees(p)
-	e.followSharding(p)
+	e.followSharding(p, set)
 	if p.CP == 1 {
 		p.CPKind = "none"
 	} else if e.plan.CP == 1 && set["cp_kind"] == "" {
@@ -252,11 +264,15 @@ func (e *editor) followDegrees(p *ir.Plan) {
 	}
 }
 
-// followSharding adapts ZeRO to the number of replicas. State that was sharded over all replicas still is.
-func (e *editor) followSharding(p *ir.Plan) {
+// followSharding adapts ZeRO to the number of replicas. State that was sharded over all replicas still is, and that of
+// one replica is sharded over several as the file says.
+func (e *editor) followSharding(p *ir.Plan, set map[string]string) {
+	_, isSet := set["zero"]
 	switch all := e.plan.Zero == 0 || e.plan.ZeroGroup == e.plan.Replicas(); {
 	case p.Replicas() == 1:
 		p.Zero, p.ZeroGroup = 0, 1
+	case e.plan.Replicas() == 1 && e.plan.Zero == 0 && !isSet && e.replicasZero > 0:
+		p.Zero, p.ZeroGroup = e.replicasZero, p.Replicas()
 	case p.Zero == 0:
 		p.ZeroGroup = 1
 	case all && p.ZeroGroup == e.plan.ZeroGroup:
@@ -346,6 +362,9 @@ func (e *editor) degreeValues(key string) []string {
 		}
 		return otherInts(p.ZeroGroup, space.Divisors(p.Replicas()))
 	case "micro_batch":
+		if e.choosesBatch() {
+			return nil
+		}
 		share := max(1, e.free.GlobalBatch/max(1, p.DP))
 		return near(p.MicroBatch, space.Divisors(share))
 	}

@@ -53,6 +53,10 @@ func (e *planEdit) words(from *ir.Plan) string {
 		to := strings.TrimPrefix(e.priced.Plan.RecomputeWords(), "recompute ")
 		words = append(words, from.RecomputeWords()+" → "+to)
 	}
+	to := &e.priced.Plan
+	if from.MicroBatch != to.MicroBatch && !slices.Contains(e.keys, "micro_batch") { // chosen, because no key says it
+		words = append(words, fmt.Sprintf("micro_batch %d×%d", to.MicroBatch, to.MicroBatches))
+	}
 	return strings.Join(words, " · ")
 }
 

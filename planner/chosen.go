@@ -5,6 +5,26 @@ import (
 	"github.com/planc-dev/planc/passes/search"
 )
 
+// Pinned returns the plan that a check of a question finds: the one that the pins mean, and the keys whose values they
+// leave open.
+func Pinned(q *Question) (plan ir.Plan, chosen []string, err error) {
+	k, c := newChecker(q), &Check{}
+	if err := k.findYours(c); err != nil {
+		return plan, nil, err
+	}
+	if c.Yours != nil {
+		chosen = c.Yours.Chosen
+	}
+	return k.from(), chosen, nil
+}
+
+// BrokenRules returns the rules that the plan of a question's pins breaks, at the pins.
+func BrokenRules(q *Question) (ir.Diags, error) {
+	c := &Check{}
+	err := newChecker(q).findYours(c)
+	return c.Diags, err
+}
+
 // chosenKeys returns the keys of a plan whose values the search chose: neither the pins nor the pinned keys say them.
 // Keys that have no effect in the plan are left out.
 func chosenKeys(pins search.Pins, plan *ir.Plan, hasExperts bool) []string {

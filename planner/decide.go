@@ -103,6 +103,9 @@ func illegalError(q *Question, e *search.IllegalError) error {
 			at = "train.global_batch"
 			r.Message += batchHints(q)
 		}
+		if r.Field != "" && q.Has(r.Field) {
+			at = r.Field
+		}
 		diags = append(diags, ir.Diag{Pos: q.Pos(pinnedField(q, at)), Code: search.BadPlan, Msg: r.Message})
 	}
 	if len(diags) == 0 { // the search gave no reasons

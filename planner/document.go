@@ -15,17 +15,17 @@ import (
 // Document is a decision as `planc plan --json` and `planc explain --json` print it (docs/output.md). The screens of
 // both commands show the same values.
 type Document struct {
-	Schema       int               `json:"schema"`
-	Planc        string            `json:"planc"` // version of the program that made it
-	Lock         string            `json:"lock"`  // how the job's lock relates to it: none, obeyed, stale
-	Model        ModelSummary      `json:"model"`
-	Cluster      ClusterSummary    `json:"cluster"`
-	Engine       string            `json:"engine"`
-	Plan         Plan              `json:"plan"`
-	Fits         bool              `json:"fits"`
-	FitAssumed   bool              `json:"fit_assumed"` // no memory of this engine was measured on such devices
-	Stage        int               `json:"stage"`       // the one that uses the most memory
-	Assumed      []Assumption      `json:"guessed"`
+	Schema     int            `json:"schema"`
+	Planc      string         `json:"planc"` // version of the program that made it
+	Lock       string         `json:"lock"`  // how the job's lock relates to it: none, obeyed, stale
+	Model      ModelSummary   `json:"model"`
+	Cluster    ClusterSummary `json:"cluster"`
+	Engine     string         `json:"engine"`
+	Plan       Plan           `json:"plan"`
+	Fits       bool           `json:"fits"`
+	FitAssumed bool           `json:"fit_assumed"` // no memory of this engine was measured on such devices
+	Stage      int            `json:"stage"`       // the one that uses the most memory
+	Remarks
 	Predict      costmodel.Predict `json:"predict"`
 	Search       SearchSummary     `json:"search"`
 	Alternatives []Alternative     `json:"alternatives"`
@@ -35,6 +35,12 @@ type Document struct {
 	TightFit *TightFit `json:"room,omitempty"`     // present if the plan may not fit after all
 	*Explanation
 	decision *Decision
+}
+
+// Remarks are what a document says about its job.
+type Remarks struct {
+	Assumed []Assumption `json:"guessed"`
+	Notes   []string     `json:"notes,omitempty"` // see [Question.Notes]
 }
 
 // ModelSummary is the model of a document.
@@ -75,7 +81,7 @@ func NewDocument(decision *Decision) *Document {
 		Schema: 1, Lock: "none", Engine: q.Train.Engine,
 		Model: modelSummary(q), Cluster: clusterSummary(q.Hardware),
 		Plan: Plan{best.Plan}, Fits: best.Fits(), FitAssumed: !q.HasMeasuredMemory(),
-		Assumed: assumptions(q, best.Plan),
+		Remarks: Remarks{assumptions(q, best.Plan), q.Notes()},
 		Predict: best.Predict, Stage: best.Stage,
 		Search: SearchSummary{Counts: decision.Counts, Restricted: search.Restricted(q.Problem()),
 			Seconds: float64(costmodel.Seconds(decision.Took.Seconds()).Rounded())},

@@ -37,7 +37,7 @@ func ExampleDecide() {
 
 // An objective other than throughput chooses the number of devices.
 func ExampleDecide_objective() {
-	q := question("objective.kind=devices", "objective.rate=500e3")
+	q := question("objective.kind=devices", "objective.rate=600e3")
 	d, err := planner.Decide(q, nil)
 	if err != nil {
 		panic(err)
@@ -64,9 +64,9 @@ func ExampleNewDocument() {
 	}
 	// Output:
 	// gpt2-124m on 8 A100-SXM-80GB
-	// zero 3: less simple
 	// zero 2: less simple
-	// fastest: zero 3: -0.6 %, 25.4 of 71.3 GiB; --set objective.prefer=fastest
+	// zero 1: less simple
+	// fastest: zero 2: -1.1 %, 26.0 of 71.3 GiB; --set objective.prefer=fastest
 }
 
 func ExampleDocument_AskWhyNot() {
@@ -96,8 +96,8 @@ func ExampleRunSweep() {
 	// Output:
 	// 1 GPUs: dp 1 · micro_batch 128×4, efficiency 1.00
 	// 2 GPUs: dp 2 · micro_batch 128×2, efficiency 1.00
-	// 4 GPUs: dp 4 · micro_batch 128×1, efficiency 1.00
-	// 8 GPUs: dp 8 · micro_batch 64×1, efficiency 0.98
+	// 4 GPUs: dp 4 · micro_batch 128×1, efficiency 0.99
+	// 8 GPUs: dp 8 · micro_batch 64×1, efficiency 0.97
 }
 
 // A check compares the plan that a job pins with the best one, and lists the changes that help.

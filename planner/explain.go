@@ -9,6 +9,7 @@ import (
 
 	"github.com/planc-dev/planc/costmodel/engines"
 	"github.com/planc-dev/planc/passes/search"
+	"github.com/planc-dev/planc/passes/search/price"
 	"github.com/planc-dev/planc/planner/quantity"
 )
 
@@ -84,7 +85,7 @@ func (d *Document) addLevers(lockedBatch int) {
 		lever := Lever{Name: l.Name, Set: l.Set, Speedup: l.Speedup, Best: l.Best}
 		if l.Best != nil {
 			lever.Plan = &Plan{l.Best.Plan}
-			lever.Experts = search.ExpertsOf(q.Problem(), l.Best.Plan)
+			lever.Experts = price.ExpertsOf(q.Problem(), l.Best.Plan)
 		}
 		d.Levers = append(d.Levers, lever)
 	}

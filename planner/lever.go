@@ -6,6 +6,7 @@ import (
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/passes/search"
+	"github.com/planc-dev/planc/passes/search/price"
 )
 
 // Lever is a change of the hardware or the job, and by which fraction more tokens per second would be trained on.
@@ -16,7 +17,7 @@ type Lever struct {
 	Plan    *Plan          `json:"plan"` // the best plan with the change; null if none fits
 
 	Best    *search.Priced `json:"-"` // that plan with its prediction; nil if none fits
-	Experts search.Experts `json:"-"` // how it places experts
+	Experts price.Experts  `json:"-"` // how it places experts
 }
 
 // Binding is the resource that keeps the plan from being faster.

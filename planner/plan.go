@@ -3,6 +3,7 @@ package planner
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -46,12 +47,25 @@ func differenceWords(p, from ir.Plan, without string) []string {
 			continue // the key has only one value on such a plan
 		case derivedKeys[key] && !isNamed(key, p, from):
 			minor = append(minor, keyWords(key, a[key]))
+		case key == "precision":
+			words = append(words, precisionDifferences(a[key], b[key])...)
 		default:
 			words = append(words, keyWords(key, a[key]))
 		}
 	}
 	if len(words) == 0 && without == "" {
 		words = minor
+	}
+	return words
+}
+
+// precisionDifferences returns the kinds of values whose types differ, with the types of a: "grads bf16".
+func precisionDifferences(a, b any) (words []string) {
+	types, from := a.(map[string]string), b.(map[string]string)
+	for _, kind := range slices.Sorted(maps.Keys(types)) {
+		if types[kind] != from[kind] {
+			words = append(words, fmt.Sprintf("%s %v", kind, types[kind]))
+		}
 	}
 	return words
 }

@@ -28,6 +28,9 @@ func TestDifferences(t *testing.T) {
 		{func(p *ir.Plan) {
 			p.Recompute, p.RecomputeLayers, p.RecomputeEvery = "full", 2, 2
 		}, "recompute full every 2"},
+		{func(p *ir.Plan) {
+			p.Zero, p.Precision.Grads, p.Precision.Reduce = 2, ir.BF16, ir.BF16
+		}, "zero 2 · grads bf16 · reduce bf16"},
 	} {
 		p := base
 		c.change(&p)

@@ -54,7 +54,11 @@ func Load(path string, read ReadFile, overrides ...spec.Override) (*Question, er
 	if err := checkMeasured(j.Cluster.Node, c, read); err != nil {
 		return nil, err
 	}
-	return &Question{Job: j, Hardware: c, source: source{path, read, slices.Clip(overrides)}}, nil
+	q := &Question{Job: j, Hardware: c, source: source{path, read, slices.Clip(overrides)}}
+	if err := checkNoDecay(q); err != nil {
+		return nil, err
+	}
+	return q, nil
 }
 
 // checkMeasured refuses a cluster file with measurements that nothing reads yet: the plan would not depend on them.
@@ -94,12 +98,15 @@ func (q *Question) Override(more ...spec.Override) (*Question, error) {
 }
 
 // Notes returns what is unusual about the job and may be meant: a sequence longer than the model was made for, a high
-// learning rate.
+// learning rate, widths with which GPUs are slow.
 func (q *Question) Notes() (notes []string) {
 	for _, note := range []string{q.Stretched(), q.HighRate()} {
 		if note != "" {
 			notes = append(notes, note)
 		}
+	}
+	if !q.Hardware.IsCPU() {
+		notes = append(notes, q.UnalignedWidths(engine(q).PadVocab > 0)...)
 	}
 	return notes
 }
@@ -179,16 +186,26 @@ func (q *Question) Model() *ir.Model { return q.modelOf(q.Train.SeqLen) }
 
 // modelOf returns the job's logical graph at another sequence length.
 func (q *Question) modelOf(seq int) *ir.Model {
+	m := plainModel(q, seq)
+	exempt(m, q.Train.Optimizer.NoDecay)
+	return m
+}
+
+// plainModel returns the logical graph of the job's model with weight decay on all matrices.
+func plainModel(q *Question, seq int) *ir.Model {
 	return zoo.Build(q.Config.Name, *q.Config, zoo.Options{SeqLen: seq, Batch: q.Train.GlobalBatch,
 		Elem: q.Train.Precision.IR().Compute})
 }
 
-// Recipe returns what the job's training does beyond forward and backward: its optimizer, and how parameters are
-// rounded.
+// Recipe returns what the job's training does beyond forward and backward: its optimizer, how parameters are rounded,
+// how the vocabulary is padded, whether weights lie side by side, and when receives are posted.
 func (q *Question) Recipe() ir.Recipe {
 	o := q.Train.Optimizer
 	return ir.Recipe{Optimizer: o.Kind, NoMomentum: o.Kind == "sgd" && o.Momentum == 0,
-		StochasticRounding: q.Train.Precision.Rounding == spec.Stochastic}
+		StochasticRounding: q.Train.Precision.Rounding == spec.Stochastic,
+		Sides:              engine(q).Sides(q.Hardware),
+		VocabMultiple:      engine(q).VocabMultiple(q.Hardware),
+		PrepostReceives:    engine(q).PrepostsReceives(q.Hardware)}
 }
 
 // Problem returns the question as the search takes it.
@@ -203,12 +220,6 @@ func (q *Question) Problem() *search.Problem {
 		p.MaxStep = costmodel.Seconds(float64(q.Train.GlobalBatch*q.Train.SeqLen) / goal)
 	}
 	return p
-}
-
-// PaddedVocab returns the vocabulary as a plan pads it, so that tp divides it.
-func (q *Question) PaddedVocab(plan ir.Plan) int {
-	multiple := max(1, engine(q).PadVocab) * plan.TP
-	return (q.Config.Vocab + multiple - 1) / multiple * multiple
 }
 
 // engine returns the trainer whose runtime is priced.

@@ -100,10 +100,12 @@ type SweepDocument struct {
 	Search  SearchSummary `json:"search"`            // sums over all searches
 	Scaling *Scaling      `json:"scaling,omitempty"` // present if numbers of devices are swept and two fit
 
-	NodeDevices int      `json:"-"` // of a whole node
-	IsCPU       bool     `json:"-"`
-	Searches    int      `json:"-"`
-	Notes       []string `json:"-"` // about values that make the job unusual, such as a stretched sequence
+	// what is unusual about values but not about the job itself; see [Question.Notes]
+	Notes []string `json:"notes,omitempty"`
+
+	NodeDevices int  `json:"-"` // of a whole node
+	IsCPU       bool `json:"-"`
+	Searches    int  `json:"-"`
 }
 
 // SweepRow is the answer for one value.
@@ -176,7 +178,11 @@ func (r *sweepRun) withField(field string, n int) (*Question, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.document.Notes = append(r.document.Notes, q.Notes()...)
+	for _, note := range q.Notes() {
+		if !slices.Contains(r.document.Notes, note) && !slices.Contains(r.question.Notes(), note) {
+			r.document.Notes = append(r.document.Notes, note)
+		}
+	}
 	return q, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/passes/search"
+	"github.com/planc-dev/planc/passes/search/price"
 )
 
 // Restriction is what a user asks with --why-not: values of keys that another plan should have.
@@ -52,7 +53,7 @@ type WhyNot struct {
 	Restriction Restriction `json:"-"`
 	// StateTraffic is what ranks send of parameters, gradients and optimizer state in a step, with the chosen plan and
 	// with this one; nil if both have the same zero.
-	StateTraffic [2][]search.Traffic `json:"-"`
+	StateTraffic [2][]price.Traffic `json:"-"`
 }
 
 // BrokenRule is a rule of legality, or a pin of the job, that forbids a plan.
@@ -99,7 +100,7 @@ func (d *Document) AskWhyNot(r Restriction) error {
 		return nil
 	}
 	for i, plan := range []ir.Plan{found.Best.Plan, alt.Plan} {
-		w.StateTraffic[i], err = search.StateMoves(q.Problem(), plan)
+		w.StateTraffic[i], err = price.StateMoves(q.Problem(), plan)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"github.com/planc-dev/planc/runtime/data"
 	"github.com/planc-dev/planc/runtime/driver"
 	"github.com/planc-dev/planc/runtime/exit"
 	"github.com/planc-dev/planc/runtime/feed"
@@ -36,6 +37,9 @@ type (
 	TypedSource = feed.TypedSource
 	ImageSource = feed.ImageSource
 )
+
+// EmbedTokenizer sets the tokenizer of the job. Generated code calls it unless tokens are bytes.
+func EmbedTokenizer(name, packed string) { data.Embed(name, packed) }
 
 // Sizes and types of the tensors in an arena, for devices.
 type (

@@ -89,8 +89,8 @@ func TestNonfiniteStateIsNotSaved(t *testing.T) {
 	}
 }
 
-// A moment that overflows is seen while the loss is finite still, on whichever rank has it.
-func TestNonfiniteMomentIsNotSaved(t *testing.T) {
+// overflowing returns a program whose moments overflow in step 2 while the loss is finite still.
+func overflowing() *rank.Program {
 	p := bigram[float32](2, 1)
 	step := p.Segments[0].Backward
 	p.Segments[0].Backward = func(r *rank.Rank, b *rank.Block) {
@@ -99,8 +99,13 @@ func TestNonfiniteMomentIsNotSaved(t *testing.T) {
 			View[float32](r, r.Stage.Arena.Grads.Offset, 2*vocabPad)[vocabPad+7] = 1e25
 		}
 	}
+	return p
+}
+
+// A moment that overflows is seen while the loss is finite still, on whichever rank has it.
+func TestNonfiniteMomentIsNotSaved(t *testing.T) {
 	dir := t.TempDir()
-	_, err := train(t, p, dir, Set("train.optimizer.clip_norm", 0), Set("train.checkpoint.every", 1))
+	_, err := train(t, overflowing(), dir, Set("train.optimizer.clip_norm", 0), Set("train.checkpoint.every", 1))
 	wantExit(t, err, exit.Nonfinite, "step 2 is not saved: element 7 of tensor b.exp_avg_sq is +Inf, which is not a "+
 		"finite number. ", "the last good checkpoint is of step 1; to continue, resume from ")
 	steps, _ := lines(t, dir)

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -38,7 +39,8 @@ func TestMain(m *testing.M) {
 			}
 		}
 		p.Settings.Data.Train = []File{{Path: filepath.Join(dir, "tokens.bin"), Weight: 1}}
-		os.Exit(cli.Execute(p, []string{"--dir", dir}, os.Stdout, os.Stderr))
+		args := append([]string{"--dir", dir}, strings.Fields(os.Getenv("PLANC_TEST_ARGS"))...)
+		os.Exit(cli.Execute(p, args, os.Stdout, os.Stderr))
 	}
 	os.Exit(m.Run())
 }
@@ -56,7 +58,8 @@ func TestSignals(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "tokens.bin"),
 		bytes.Repeat([]byte("\x01\x00\x04\x00\x02\x00\x07\x00\x00\x00"), 300), 0o666))
-	for attempt, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
+	for attempt, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
+		syscall.SIGUSR1} {
 		before := trained(dir)
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), "PLANC_TEST_MAIN="+dir)
@@ -83,6 +86,93 @@ func TestSignals(t *testing.T) {
 	for i, s := range steps {
 		if s.Step != i+1 {
 			t.Fatalf("line %d is of step %d", i+1, s.Step)
+		}
+	}
+}
+
+// After --max-time a run saves a checkpoint and ends, as on a signal.
+func TestMaxTime(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "tokens.bin"), bytes.Repeat([]byte("\x01\x00\x04\x00"), 300), 0o666))
+	run := func(limit string) (code int, stderr string) {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), "PLANC_TEST_MAIN="+dir, "PLANC_TEST_ARGS=--max-time "+limit)
+		var out bytes.Buffer
+		cmd.Stderr = &out
+		cmd.Run() // the exit code says how it ended
+		return cmd.ProcessState.ExitCode(), out.String()
+	}
+	code, stderr := run("500ms")
+	if code != exit.OnRequest || !strings.Contains(stderr,
+		"bigram: --max-time 500ms is over: stopping after this step, with a checkpoint; a signal stops at once\n") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+	c, _, err := ckpt.Newest(filepath.Join(dir, "checkpoints"))
+	if steps, _ := lines(t, dir); err != nil || c == nil || int(c.Manifest.Step) != len(steps) {
+		t.Errorf("checkpoint %+v after %d steps, %v", c, len(steps), err)
+	}
+	code, stderr = run("soon")
+	if want := "--max-time soon: must be a positive duration, such as 90m or 23h50m"; code != exit.Input ||
+		!strings.Contains(stderr, want) {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+}
+
+// --fast-dev-run tries all parts of a run and leaves no trace.
+func TestFastDevRun(t *testing.T) {
+	parent := t.TempDir()
+	dir := filepath.Join(parent, "run")
+	must(t, os.Mkdir(dir, 0o777))
+	must(t, os.WriteFile(filepath.Join(dir, "tokens.bin"), bytes.Repeat([]byte("\x01\x00\x04\x00"), 300), 0o666))
+	before := tree(t, parent)
+	for args, want := range map[string]string{"": "tried   a step and a checkpoint, in a folder that is removed",
+		" --set data.valid=0.2 --set train.epochs=3": "tried   a step, an evaluation and a checkpoint, in a folder"} {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), "PLANC_TEST_MAIN="+dir, "PLANC_TEST_ARGS=--fast-dev-run"+args)
+		out, err := cmd.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), want) || !strings.Contains(string(out), "at step 1") ||
+			!strings.Contains(string(out), "checkpoints/step-00000001") {
+			t.Errorf("%s: %v: %s", args, err, out)
+		}
+		if after := tree(t, parent); !slices.Equal(before, after) {
+			t.Errorf("%s: the folder has %v", args, after)
+		}
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "PLANC_TEST_MAIN="+dir, "PLANC_TEST_ARGS=--fast-dev-run --export x")
+	out, _ := cmd.CombinedOutput()
+	if want := "--fast-dev-run trains and --export does not: leave one of them out"; cmd.ProcessState.ExitCode() !=
+		exit.Input || !strings.Contains(string(out), want) {
+		t.Errorf("%s", out)
+	}
+}
+
+// --lr-find trains at growing rates until the loss diverges, suggests one, and leaves no trace.
+func TestLRFindLeavesNoTrace(t *testing.T) {
+	parent := t.TempDir()
+	dir := filepath.Join(parent, "run")
+	must(t, os.Mkdir(dir, 0o777))
+	must(t, os.WriteFile(filepath.Join(dir, "tokens.bin"),
+		bytes.Repeat([]byte("\x01\x00\x04\x00\x02\x00\x07\x00\x00\x00"), 900), 0o666))
+	before := tree(t, parent)
+	for args, want := range map[string]string{
+		"": "\nsuggested --set train.optimizer.lr=",
+		" --set data.valid=0.2 --set train.early_stop.patience=1": "tried     100 steps, in a folder that is removed",
+		" --steps 5":  "\nsuggested nothing: the loss does not fall, or there are too few steps; try --steps 10\n",
+		" --export x": "--lr-find trains and --export does not: leave one of them out",
+		" --log json": `"suggested_lr":`,
+	} {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), "PLANC_TEST_MAIN="+dir, "PLANC_TEST_ARGS=--lr-find"+args)
+		out, err := cmd.CombinedOutput()
+		if !strings.Contains(string(out), want) || (err != nil) != strings.Contains(args, "export") {
+			t.Errorf("%s: %v: %s", args, err, out)
+		}
+		if strings.Contains(string(out), "spikes") {
+			t.Errorf("%s: a range test warns of its losses: %s", args, out)
+		}
+		if after := tree(t, parent); !slices.Equal(before, after) {
+			t.Errorf("%s: the folder has %v", args, after)
 		}
 	}
 }
@@ -301,7 +391,7 @@ func TestCommandTrainsOnAFile(t *testing.T) {
 	args := []string{"--dir", dir, "--data", text, "--set", "data.valid=0.1", "--steps=20"}
 	code, _, stderr := runCommand(t, append(args, "--set", "train.eval.sample=\x01")...)
 	want := "bigram: train.eval.sample is set, but the data are tokens of a vocabulary of 11: a prompt can be text " +
-		"only if the tokens are bytes, " +
+		"only if data.tokenizer names their tokenizer, or if the tokens are bytes, " +
 		"as in text files or with a vocabulary of 256; remove it (--set train.eval.sample=null)\n"
 	if code != exit.Input || stderr != want {
 		t.Errorf("with a prompt: exit %d: %q", code, stderr)

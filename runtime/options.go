@@ -14,13 +14,13 @@ import (
 // Option changes how Run executes a program.
 type Option func(*driver.Options)
 
-// Dir sets the folder of metrics.jsonl and checkpoints/; the default is runs/NAME.
+// Dir sets the folder of metrics.jsonl, TensorBoard's event files and checkpoints/; the default is runs/NAME.
 func Dir(path string) Option { return func(o *driver.Options) { o.Dir = path } }
 
 // CheckpointDir sets the folder of the checkpoints; the default is Dir/checkpoints.
 func CheckpointDir(path string) Option { return func(o *driver.Options) { o.CheckpointDir = path } }
 
-// LogDir sets the folder of metrics.jsonl; the default is Dir.
+// LogDir sets the folder of metrics.jsonl and TensorBoard's event files; the default is Dir.
 func LogDir(path string) Option { return func(o *driver.Options) { o.LogDir = path } }
 
 // Resume sets the checkpoint to continue: "auto" (the default: the newest verified one), "never", the step of a
@@ -35,6 +35,16 @@ func Set(path string, value any) Option {
 
 // Data replaces the job's files by the caller's samples. The source may also be a [TypedSource] or an [ImageSource].
 func Data(s feed.Source) Option { return func(o *driver.Options) { o.Source = s } }
+
+// OverfitBatches trains on the first n global batches of the data again and again, and validates on at most n batches,
+// to see whether the model can learn them.
+func OverfitBatches(n int) Option { return func(o *driver.Options) { o.OverfitBatches = n } }
+
+// CheckReplicas compares the copies of each parameter on all ranks every n steps, and ends the run if two differ.
+func CheckReplicas(n int) Option { return func(o *driver.Options) { o.CheckReplicas = n } }
+
+// ParamNorms writes the norms of each parameter and of its gradient to the metrics every n steps.
+func ParamNorms(n int) Option { return func(o *driver.Options) { o.ParamNorms = n } }
 
 // OnStep calls f after every step, before the next one begins. An error of f ends the run.
 func OnStep(f func(report.Step) error) Option { return func(o *driver.Options) { o.OnStep = f } }
@@ -65,6 +75,10 @@ func Poison() Option { return func(o *driver.Options) { o.Poison = true } }
 // training. The parameters come from the checkpoint that Resume names (by default the newest), or are the initial ones
 // if Resume is "never".
 func Export(dir string) Option { return func(o *driver.Options) { o.Export = dir } }
+
+// ExportType makes Export write tensors in 16 bits, "bf16" or "fp16", rounded to nearest. It fails if a number is too
+// large.
+func ExportType(name string) Option { return func(o *driver.Options) { o.ExportType = name } }
 
 // OnTensors calls f after every step with its number and the run's tensors. An error of f ends the run. It is for tests
 // and diagnosis, and costs a pass over all memory.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/planc-dev/planc/runtime/ckpt"
 	"github.com/planc-dev/planc/runtime/exit"
+	"github.com/planc-dev/planc/runtime/num"
 	"github.com/planc-dev/planc/runtime/rank"
 	"github.com/planc-dev/planc/runtime/tensors"
 )
@@ -272,5 +273,50 @@ func TestExportInShards(t *testing.T) {
 	if index.Metadata.Total != 48 || index.Map["m.first.bias"] != "model-00001-of-00002.safetensors" ||
 		len(index.Map) != 3 {
 		t.Errorf("the index is %s", text)
+	}
+}
+
+// An export in 16 bits has the numbers of the checkpoint, rounded to nearest, and its config.json says so. A number
+// that the type does not have is refused, and leaves nothing.
+func TestExportIn16Bits(t *testing.T) {
+	dir := t.TempDir()
+	checkpointOf := func(p *rank.Program) string {
+		p.Weights.Config = `{"model_type": "bigram", "torch_dtype": "float32"}`
+		res, err := train(t, p, dir, Resume("never"))
+		must(t, err)
+		return res.Checkpoint
+	}
+	for name, round := range map[string]func(float32) float32{"bf16": num.RoundBF16, "fp16": num.RoundF16} {
+		p := publishedBigram[float32](2)
+		checkpoint := checkpointOf(p)
+		out := filepath.Join(t.TempDir(), "out")
+		_, err := train(t, p, dir, Export(out), ExportType(name))
+		must(t, err)
+		w, turned := numbers(t, checkpoint, "w"), numbers(t, out, "m.out.weight")
+		for i := range w {
+			if want := float64(round(float32(w[i]))); turned[i%vocab*vocab+i/vocab] != want {
+				t.Fatalf("%s: element %d is %v, want %v", name, i, turned[i%vocab*vocab+i/vocab], want)
+			}
+		}
+		want := map[string]string{"bf16": "bfloat16", "fp16": "float16"}[name]
+		config, err := os.ReadFile(filepath.Join(out, "config.json"))
+		if err != nil || string(config) != `{"model_type": "bigram", "torch_dtype": "`+want+`"}` {
+			t.Errorf("%s: config.json is %s, %v", name, config, err)
+		}
+		if info, err := os.Stat(filepath.Join(out, "model.safetensors")); err != nil || info.Size() > 1000 {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+	p := publishedBigram[float64](1)
+	p.Weights.Config = "{}"
+	out := filepath.Join(dir, "large")
+	_, err := train(t, p, dir, Resume("never"), Set("train.optimizer.lr", 1e6), Set("train.schedule.warmup", 0),
+		Set("train.schedule.kind", "constant"), Set("train.steps", 1))
+	must(t, err)
+	_, err = train(t, p, dir, Export(out), ExportType("fp16"))
+	wantExit(t, err, exit.Input, "element 0 of tensor m.out.weight is ", ", which is too large for F16: export in "+
+		"another type")
+	if _, err := os.Stat(out); !os.IsNotExist(err) {
+		t.Errorf("the folder of a refused export: %v", err)
 	}
 }

@@ -15,6 +15,7 @@ type (
 	Model              = program.Model
 	Experts            = program.Experts
 	AttentionShape     = program.AttentionShape
+	GEMM               = program.GEMM
 	BatchLayout        = program.BatchLayout
 	Inputs             = program.Inputs
 	Dim                = program.Dim
@@ -46,6 +47,7 @@ type (
 	ScheduleSettings   = program.ScheduleSettings
 	EvalSettings       = program.EvalSettings
 	CheckpointSettings = program.CheckpointSettings
+	EarlyStopSettings  = program.EarlyStopSettings
 	Weights            = program.Weights
 	Published          = program.Published
 	Share              = program.Share

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/planc-dev/planc/bench/gpu/trial"
 	"github.com/planc-dev/planc/cuda"
 	"github.com/planc-dev/planc/cuda/kernels"
 	"github.com/planc-dev/planc/runtime/cpu"
@@ -46,7 +47,7 @@ func attentions(l *lab, r *Result) error {
 		}
 	}
 	r.note("%s", l.attentionBackend())
-	tabulateKernels(r, all)
+	tabulateKernels(r, all, l.rates)
 	return nil
 }
 
@@ -81,9 +82,9 @@ func (l *lab) attention(shape, small *cpu.AttentionShape, suffix string) (ms [2]
 		}
 		l.release()
 	}
-	ms[0].Error = off(results[0][0], results[1][0])
+	ms[0].Error = trial.RelativeError(results[0][0], results[1][0])
 	for i := 1; i < 4; i++ {
-		ms[1].Error = max(ms[1].Error, off(results[0][i], results[1][i]))
+		ms[1].Error = max(ms[1].Error, trial.RelativeError(results[0][i], results[1][i]))
 	}
 	a, err := l.attend(shape, "bf16")
 	if err != nil {
@@ -116,11 +117,11 @@ func (a *deviceAttention) read(l *lab) (v [4][]float64, err error) {
 		if i > 1 {
 			n = a.kv
 		}
-		b, err := l.get(m, n*elemBytes(a.types))
+		b, err := l.get(m, n*trial.ElemBytes(a.types))
 		if err != nil {
 			return v, err
 		}
-		v[i] = read(a.types, b)
+		v[i] = trial.Read(a.types, b)
 	}
 	return v, nil
 }
@@ -133,7 +134,7 @@ func (l *lab) attend(s *cpu.AttentionShape, types string) (*deviceAttention, err
 	var err error
 	room := func(n, seed int, t string) (m cuda.Memory) {
 		if err == nil {
-			m, err = l.put(random(t, n, seed))
+			m, err = l.put(trial.Random(t, n, seed))
 		}
 		return m
 	}

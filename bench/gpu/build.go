@@ -53,8 +53,10 @@ func (b *bench) build(ctx context.Context, arch string) error {
 			return fmt.Errorf("%s: %w", m.Name, err)
 		}
 		x.Models = append(x.Models, m)
-		fmt.Printf("%-16s micro-batch %d of %d, predicted %.4f s, %.1f GiB\n", m.Name, m.Micro, m.Batch,
-			m.PredictedStep, float64(m.PredictedBytes)/(1<<30))
+		for _, p := range m.Programs {
+			fmt.Printf("%-16s micro-batch %d of %d, predicted for %s: %.4f s, %.1f GiB\n", m.Name, p.Micro, m.Batch,
+				p.Node, p.Step, gib(p.Bytes))
+		}
 	}
 	text, err := json.MarshalIndent(x, "", "\t")
 	if err != nil {
@@ -86,42 +88,77 @@ func (b *bench) compile(ctx context.Context, planc string, p program, flags ...s
 	return err
 }
 
-// model compiles a model's program and reads its plan.
+// model compiles a model's programs. A node whose plan is that of the first one uses the first one's program.
 func (b *bench) model(ctx context.Context, planc string, m *model) error {
+	var first planned
+	for i, node := range nodes {
+		p, err := b.plan(ctx, planc, m.Name+"-"+node, m.job(node))
+		if err != nil {
+			return err
+		}
+		c := compiled{Node: node, Binary: "train-" + m.Name, Micro: p.Plan.Micro, Step: p.Predict.Step,
+			Bytes: p.Predict.Memory.Total}
+		switch {
+		case i == 0:
+			first, m.Params = p, p.Model.Params
+			err = b.modelProgram(ctx, planc, m, c)
+		case p.Plan != first.Plan:
+			c.Binary += "-" + node
+			err = b.compile(ctx, planc, program{m.Name + "-" + node, m.job(node), "cuda", c.Binary})
+		}
+		if err != nil {
+			return err
+		}
+		m.Programs = append(m.Programs, c)
+	}
+	return nil
+}
+
+// modelProgram compiles the program for the first node, and its fused groups if they are timed.
+func (b *bench) modelProgram(ctx context.Context, planc string, m *model, c compiled) error {
 	emitted, err := os.MkdirTemp("", "planc-gpu-check-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(emitted)
-	trainer := program{m.Name, m.job(), "cuda", "train-" + m.Name}
-	if err := b.compile(ctx, planc, trainer, "--emit", filepath.Join(emitted, m.Name)); err != nil {
+	if err := b.compile(ctx, planc, program{m.Name, m.job(c.Node), "cuda", c.Binary}, "--emit",
+		filepath.Join(emitted, m.Name)); err != nil || !m.chained() {
 		return err
 	}
-	if m.chained() {
-		if err := b.writeChains(m.Name, filepath.Join(emitted, m.Name)); err != nil {
-			return err
-		}
+	return b.writeChains(m.Name, filepath.Join(emitted, m.Name))
+}
+
+// planned is the part of the output of planc plan --json that is used.
+type planned struct {
+	Model struct{ Params float64 }
+	Plan  struct {
+		Micro           int    `json:"micro_batch"`
+		Recompute       string `json:"recompute"`
+		RecomputeLayers int    `json:"recompute_layers"`
+		RecomputeEvery  int    `json:"recompute_every"`
+		RecomputeSplit  bool   `json:"recompute_split"`
 	}
-	out, err := b.output(ctx, nil, planc, "plan", "--json", filepath.Join(b.dir, m.Name+".yaml"))
+	Predict struct {
+		Step   float64               `json:"step_s"`
+		Memory struct{ Total int64 } `json:"memory_bytes"`
+	}
+}
+
+// plan returns planc's plan for a job, which has no lock.
+func (b *bench) plan(ctx context.Context, planc, name, job string) (p planned, err error) {
+	file := filepath.Join(b.dir, name+".yaml")
+	defer os.Remove(file)
+	if err := os.WriteFile(file, []byte(job), 0o666); err != nil {
+		return p, err
+	}
+	out, err := b.output(ctx, nil, planc, "plan", "--json", file)
 	if err != nil {
-		return err
-	}
-	var p struct {
-		Model struct{ Params float64 }
-		Plan  struct {
-			Micro int `json:"micro_batch"`
-		}
-		Predict struct {
-			Step   float64               `json:"step_s"`
-			Memory struct{ Total int64 } `json:"memory_bytes"`
-		}
+		return p, err
 	}
 	if err := json.Unmarshal(out, &p); err != nil {
-		return fmt.Errorf("planc plan --json: %w", err)
+		return p, fmt.Errorf("planc plan --json: %w", err)
 	}
-	m.Micro, m.PredictedStep, m.PredictedBytes, m.Params = p.Plan.Micro, p.Predict.Step, p.Predict.Memory.Total,
-		p.Model.Params
-	return nil
+	return p, nil
 }
 
 // index reads the Index that build wrote.

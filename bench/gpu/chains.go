@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/planc-dev/planc/bench/gpu/trial"
 )
 
 // fusedLaunch is one launch of a fused kernel: its name, shape and operands.
@@ -28,25 +30,35 @@ type fusedLaunch struct {
 type chainOperand struct {
 	Types   string // element type; "" for a scalar column limit
 	N       int    // element count; for a limit, the number of valid columns
+	Pitch   int    `json:",omitempty"` // of a side of a value: the elements from row to row
 	Written bool
 	Indexed bool // holds one column index per row, in [Lo, Lo+Size)
 	Lo      int  `json:",omitempty"`
 	Size    int  `json:",omitempty"`
 }
 
-// bytes returns the number of bytes that a launch must read and write.
+// pitch returns the elements from row to row of a side of a value, 0 if an operand is none. The view of a side ends
+// with its last row, or with the value. A row of the value has whole sides.
+func (c *fusedLaunch) pitch(o *chainOperand) int {
+	rest := o.N - c.Cols
+	switch {
+	case o.N <= c.Rows*c.Cols || c.Rows == 1:
+		return 0
+	case rest%((c.Rows-1)*c.Cols) == 0:
+		return rest / (c.Rows - 1)
+	}
+	return o.N / c.Rows
+}
+
+// bytes returns the number of bytes that a launch must read and write. Of a side of a value, it has one element for
+// each row and column.
 func (c *fusedLaunch) bytes() (b float64) {
 	for _, o := range c.Operands {
 		if o.Types != "" {
-			b += float64(o.N * elemBytes(o.Types))
+			b += float64(min(o.N, c.Rows*c.Cols) * trial.ElemBytes(o.Types))
 		}
 	}
 	return b
-}
-
-// elemBytes returns the size in bytes of a number in memory.
-func elemBytes(t string) int {
-	return map[string]int{"f64": 8, "f32": 4, "i32": 4, "bf16": 2, "f16": 2}[t]
 }
 
 // viewTypes maps the types of views in a program that computes in f32.
@@ -164,10 +176,9 @@ func (r *chainReader) recordGroup(lit *ast.CompositeLit) {
 func (r *chainReader) visit(n ast.Node) bool {
 	switch x := n.(type) {
 	case *ast.AssignStmt:
-		if call, ok := x.Rhs[0].(*ast.CallExpr); ok && len(x.Lhs) == 1 {
-			if view, ok := call.Fun.(*ast.IndexExpr); ok && selected(view.X) == "gpu.View" && len(call.Args) == 3 {
-				n, _ := strconv.Atoi(literal(call.Args[2])) // 0 if not a literal, which no launch may have
-				r.views[selected(x.Lhs[0])] = chainOperand{Types: viewTypes[selected(view.Index)], N: n}
+		if len(x.Lhs) == 1 {
+			if o := r.view(x.Rhs[0]); o.Types != "" {
+				r.views[selected(x.Lhs[0])] = o
 			}
 		}
 	case *ast.CallExpr:
@@ -178,6 +189,28 @@ func (r *chainReader) visit(n ast.Node) bool {
 	return true
 }
 
+// view returns the view that an expression makes: a new one, the same, or the rest of one, as sides of a value are.
+func (r *chainReader) view(x ast.Expr) (o chainOperand) {
+	call, ok := x.(*ast.CallExpr)
+	if !ok {
+		return r.views[selected(x)]
+	}
+	switch f := call.Fun.(type) {
+	case *ast.IndexExpr:
+		if selected(f.X) == "gpu.View" && len(call.Args) == 3 {
+			n, _ := strconv.Atoi(literal(call.Args[2])) // 0 if not a literal, which no launch may have
+			return chainOperand{Types: viewTypes[selected(f.Index)], N: n}
+		}
+	case *ast.SelectorExpr:
+		o = r.views[selected(f.X)]
+		if f.Sel.Name == "From" && o.Types != "" {
+			o.N -= r.parseInt(call.Args[0])
+			return o
+		}
+	}
+	return chainOperand{}
+}
+
 // launch collects one launch.
 func (r *chainReader) launch(x *ast.CallExpr) {
 	c := fusedLaunch{Kernel: selected(x.Args[1]), Where: r.where, Rows: r.parseInt(x.Args[2]),
@@ -186,6 +219,7 @@ func (r *chainReader) launch(x *ast.CallExpr) {
 	written := r.written[c.Kernel]
 	for _, a := range x.Args[4:] {
 		o := r.operand(a)
+		o.Pitch = c.pitch(&o)
 		if o.Types != "" && len(written) > 0 {
 			o.Written, written = written[0], written[1:]
 		}

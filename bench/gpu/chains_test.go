@@ -16,6 +16,7 @@ var (
 		Rowwise: true,
 	}
 	chain2 = gpu.Fused{Kernel: "chain2"}
+	chain3 = gpu.Fused{Kernel: "chain3"}
 )
 
 func blockForward(r *rt.Rank, b *rt.Block) {
@@ -40,6 +41,14 @@ func lossBackward(r *rt.Rank, b *rt.Block) {
 	d := gpu.View[num.BF16](r, b.Work, 30)
 	gpu.Chain(r, chain2, 6, 5, x, d, gpu.IDs(labels, 1, 4), gpu.Limit(3))
 }
+
+func mlp(r *rt.Rank, b *rt.Block) {
+	both := gpu.View[num.BF16](r, b.Work, 60)
+	gate := both
+	up := both.From(5)
+	y := gpu.View[num.BF16](r, b.Slot, 30)
+	gpu.Chain(r, chain3, 6, 5, gate, up, y)
+}
 `
 
 const chainSource = `
@@ -52,6 +61,11 @@ KERNEL chain1(const bf16* x0, const bf16* x1, bf16* x2, int rows, int cols) {
 template <int N> __device__ void chain2Rows(const float* x0, bf16* x1, const int* x2, int lo2, int n2, int limit3, int rows, int cols) {
 }
 KERNEL chain2(const float* x0, bf16* x1, const int* x2, int lo2, int n2, int limit3, int rows, int cols) {
+
+// for i, j := range [rows, cols] { w0 = Mul(v0, v1) }
+template <int N> __device__ void chain3Rows(const bf16* x0, const bf16* x1, bf16* x2, int rows, int cols) {
+}
+KERNEL chain3(const bf16* x0, const bf16* x1, bf16* x2, int rows, int cols) {
 `
 
 // readChains finds launches with their kernels' ops and operands, and merges equal ones.
@@ -67,11 +81,14 @@ func TestReadChains(t *testing.T) {
 		{Kernel: "chain2", Ops: "PickGrad", Where: "lossBackward", Rows: 6, Cols: 5,
 			Operands: []chainOperand{{Types: "f32", N: 6}, {Types: "bf16", N: 30, Written: true}, {Types: "i32", N: 6,
 				Indexed: true, Lo: 1, Size: 4}, {N: 3}}},
+		{Kernel: "chain3", Ops: "Mul", Where: "mlp", Rows: 6, Cols: 5, Operands: []chainOperand{
+			{Types: "bf16", N: 60, Pitch: 10}, {Types: "bf16", N: 55, Pitch: 10},
+			{Types: "bf16", N: 30, Written: true}}},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
 	}
-	for i, bytes := range []float64{2 * (48 + 8 + 48), 4*6 + 2*30 + 4*6} {
+	for i, bytes := range []float64{2 * (48 + 8 + 48), 4*6 + 2*30 + 4*6, 2 * 3 * 30} {
 		if got[i].bytes() != bytes {
 			t.Errorf("%s: %v bytes, not %v", got[i].Kernel, got[i].bytes(), bytes)
 		}

@@ -8,9 +8,9 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
+	"github.com/planc-dev/planc/bench/gpu/trial"
 	"github.com/planc-dev/planc/cuda"
 	"github.com/planc-dev/planc/cuda/kernels"
 )
@@ -31,16 +31,10 @@ func chainTimes(l *lab, r *Result) error {
 	if err != nil || len(files) == 0 {
 		return fmt.Errorf("no fused groups in %s: run gpu-check build first", l.root)
 	}
-	rate, err := l.bandwidth()
-	if err != nil {
-		return err
-	}
-	if rate > 0 {
-		r.note("floor: bytes read and written divided by %.0f GB/s, the rate of a copy on this machine", rate/1e9)
-	}
+	l.rates.note(r)
 	var all []ChainTime
 	for _, file := range files {
-		times, err := l.chainsOf(file, rate)
+		times, err := l.chainsOf(file, l.rates.Bytes)
 		if err != nil {
 			return err
 		}
@@ -118,7 +112,7 @@ func (l *lab) chainTime(m *cuda.Module, c *fusedLaunch) (seconds float64, err er
 	}
 	for i, o := range c.Operands {
 		if o.Written {
-			if err := l.written(at[i], &o); err != nil {
+			if err := l.written(at[i], &o, c.Cols); err != nil {
 				return 0, err
 			}
 		}
@@ -129,7 +123,7 @@ func (l *lab) chainTime(m *cuda.Module, c *fusedLaunch) (seconds float64, err er
 // filled allocates memory of an operand's size, filled with indices, with repeated random numbers, or with NaN for
 // results.
 func (l *lab) filled(o *chainOperand, seed int) (m cuda.Memory, err error) {
-	bytes := int64(o.N * elemBytes(o.Types))
+	bytes := int64(o.N * trial.ElemBytes(o.Types))
 	m, err = cuda.Alloc(max(bytes, 256))
 	if err != nil {
 		return m, err
@@ -139,10 +133,10 @@ func (l *lab) filled(o *chainOperand, seed int) (m cuda.Memory, err error) {
 		return m, l.stream.Fill(m, 0xff)
 	}
 	var some []byte
-	if n := min(o.N, period); o.Indexed {
-		some = integers(trial{kernel: "logsumexp_pick", rows: n, cols: o.Size}.ids())
+	if n := min(o.N, trial.Period); o.Indexed {
+		some = trial.Integers(trial.Trial{Kernel: "logsumexp_pick", Rows: n, Cols: o.Size}.IDs())
 	} else {
-		some = random(o.Types, n, seed)
+		some = trial.Random(o.Types, n, seed)
 	}
 	once, err := l.put(some)
 	if err != nil {
@@ -158,17 +152,20 @@ func (l *lab) filled(o *chainOperand, seed int) (m cuda.Memory, err error) {
 	return m, nil
 }
 
-// written checks that the beginning and end of a result are numbers.
-func (l *lab) written(m cuda.Memory, o *chainOperand) error {
-	size := int64(elemBytes(o.Types))
-	n := min(int64(o.N), period)
-	for _, from := range []int64{0, (int64(o.N) - n) * size} {
-		b, err := l.get(m.At(from, n*size), int(n*size))
+// written checks that the beginning and end of a result are numbers. A side of a value has cols numbers of each row.
+func (l *lab) written(m cuda.Memory, o *chainOperand, cols int) error {
+	size := int64(trial.ElemBytes(o.Types))
+	n := min(int64(o.N), trial.Period)
+	for _, from := range []int64{0, int64(o.N) - n} {
+		b, err := l.get(m.At(from*size, n*size), int(n*size))
 		if err != nil {
 			return err
 		}
-		if slices.ContainsFunc(read(o.Types, b), func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }) {
-			return fmt.Errorf("not all results are numbers")
+		for i, x := range trial.Read(o.Types, b) {
+			isResult := o.Pitch == 0 || (int(from)+i)%o.Pitch < cols
+			if isResult && notFinite(x) {
+				return fmt.Errorf("not all results are numbers")
+			}
 		}
 	}
 	return nil
@@ -193,3 +190,6 @@ func tabulateChains(r *Result, all []ChainTime) {
 		r.row(cells...)
 	}
 }
+
+// notFinite reports whether x is NaN or infinite.
+func notFinite(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }

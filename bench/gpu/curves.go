@@ -25,6 +25,7 @@ func curves(ctx context.Context, b *bench, r *Result) error {
 	if !ok {
 		return fmt.Errorf("build compiled no program for %s", name)
 	}
+	binary := m.programFor(gpuName(ctx, b)).Binary
 	dir, remove, err := scratch()
 	if err != nil {
 		return err
@@ -38,14 +39,14 @@ func curves(ctx context.Context, b *bench, r *Result) error {
 	if err := writeBatches(batches, tokens, &m, steps); err != nil {
 		return err
 	}
-	if _, err := b.output(ctx, nil, b.program("train-"+m.Name), "--data", tokens, "--dir", filepath.Join(dir,
+	if _, err := b.output(ctx, nil, b.program(binary), "--data", tokens, "--dir", filepath.Join(dir,
 		"export"), "--resume", "never", "--export", weights); err != nil {
 		return err
 	}
 	c := map[string][]float64{}
 	r.Raw = c
-	ours, _, err := b.trainSteps(ctx, &m, trainingRun{dir: filepath.Join(dir, "run"), tokens: tokens, steps: steps,
-		flags: []string{"--set", "train.init=" + weights}}, func() {})
+	ours, _, err := b.trainSteps(ctx, trainingRun{binary: binary, dir: filepath.Join(dir, "run"), tokens: tokens,
+		steps: steps, flags: []string{"--set", "train.init=" + weights}}, func() {})
 	if err != nil {
 		return err
 	}
@@ -65,7 +66,7 @@ func curves(ctx context.Context, b *bench, r *Result) error {
 func (b *bench) peerCurve(ctx context.Context, m *model, precision, batches, weights string,
 	steps int) (losses []float64, err error) {
 	p, err := b.startPeer(ctx, peerConfig{Model: *m, Micros: []int{m.Batch}, Precision: precision, Batches: batches,
-		Weights: weights, Steps: steps, MemoryFraction: 1})
+		Weights: weights, Steps: steps})
 	if err != nil {
 		return nil, err
 	}

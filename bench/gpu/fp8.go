@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/planc-dev/planc/bench/gpu/trial"
 	"github.com/planc-dev/planc/cuda"
 	"github.com/planc-dev/planc/cuda/kernels"
 	"github.com/planc-dev/planc/runtime/num"
@@ -80,11 +81,11 @@ func (l *fp8Lab) measureFP8(p fp8GEMM) (x FP8Measured, err error) {
 		return x, err
 	}
 	out := outOf(p.GEMM)
-	b, err := l.get(e.result, p.M*p.N*elemBytes(out))
+	b, err := l.get(e.result, p.M*p.N*trial.ElemBytes(out))
 	if err != nil {
 		return x, err
 	}
-	got := read(out, b)
+	got := trial.Read(out, b)
 	for _, c := range []struct {
 		to *float64
 		as [2]num.FP8Format
@@ -94,7 +95,7 @@ func (l *fp8Lab) measureFP8(p fp8GEMM) (x FP8Measured, err error) {
 		if err != nil {
 			return x, fmt.Errorf("in f64: %w", err)
 		}
-		*c.to = off(got, want)
+		*c.to = trial.RelativeError(got, want)
 	}
 	return x, nil
 }
@@ -150,7 +151,7 @@ func (l *fp8Lab) rounded(p fp8GEMM) (e roundedGEMM, err error) {
 	if err != nil {
 		return e, err
 	}
-	e.result, err = l.alloc(int64(p.M * p.N * elemBytes(outOf(p.GEMM))))
+	e.result, err = l.alloc(int64(p.M * p.N * trial.ElemBytes(outOf(p.GEMM))))
 	if err == nil {
 		err = l.stream.Fill(e.result, 0xff)
 	}
@@ -191,7 +192,7 @@ type fp8Copy struct {
 // fp8Copy copies an operand to the device; run computes its codes.
 func (l *fp8Lab) fp8Copy(c fp8Copy) (codes cuda.Memory, run func() error, err error) {
 	n := c.rows * c.cols
-	x, err := l.put(random("bf16", n, c.seed))
+	x, err := l.put(trial.Random("bf16", n, c.seed))
 	if err != nil {
 		return codes, nil, err
 	}
@@ -239,11 +240,11 @@ func (l *fp8Lab) exactly(p cuda.GEMM, as [2]num.FP8Format) ([]float64, error) {
 	p.In, p.Out = cuda.ValueFloat64, cuda.ValueFloat64
 	var operands [2][]byte
 	for i, n := range []int{p.M * p.K, p.K * p.N} {
-		v := numbers(min(n, period), i)
+		v := trial.Numbers(min(n, trial.Period), i)
 		if as[i] != (num.FP8Format{}) {
 			roundFP8(v, as[i])
 		}
-		operands[i] = repeated(stored("f64", v), 8*n)
+		operands[i] = trial.Repeated(trial.Stored("f64", v), 8*n)
 	}
 	run, d, err := l.multiplierOf(p, operands, "f64")
 	if err == nil {
@@ -253,7 +254,7 @@ func (l *fp8Lab) exactly(p cuda.GEMM, as [2]num.FP8Format) ([]float64, error) {
 		return nil, err
 	}
 	b, err := l.get(d, 8*p.M*p.N)
-	return read("f64", b), err
+	return trial.Read("f64", b), err
 }
 
 // roundFP8 rounds a tensor to a format, scaled by its largest magnitude, as cpu.MatMul8 does.

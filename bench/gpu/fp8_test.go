@@ -6,6 +6,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/planc-dev/planc/bench/gpu/trial"
 	"github.com/planc-dev/planc/cuda"
 	"github.com/planc-dev/planc/runtime/num"
 )
@@ -35,7 +36,7 @@ func TestFP8Bound(t *testing.T) {
 // cutProduct returns the error of n × n sums of k terms, if 32 terms at a time and the sum so far are truncated to 14
 // bits of the largest of them.
 func cutProduct(n, k, promote int, cut func(float64) float64) float64 {
-	a, b := numbers(n*k, 0), numbers(n*k, 1)
+	a, b := trial.Numbers(n*k, 0), trial.Numbers(n*k, 1)
 	roundFP8(a, num.E4M3)
 	roundFP8(b, num.E4M3)
 	var got, want []float64
@@ -59,7 +60,7 @@ func cutProduct(n, k, promote int, cut func(float64) float64) float64 {
 		}
 		got, want = append(got, total+sum), append(want, exact)
 	}
-	return off(got, want)
+	return trial.RelativeError(got, want)
 }
 
 // GPUs without FP8 GEMMs skip the check, and the page says so.

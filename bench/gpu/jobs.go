@@ -3,10 +3,10 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"time"
+	"math"
 
+	"github.com/planc-dev/planc/bench/gpu/trial"
 	"github.com/planc-dev/planc/cuda"
 )
 
@@ -22,64 +22,8 @@ func describeGPU(l *lab, r *Result) error {
 	return nil
 }
 
-// tryNCCL checks that collectives of a communicator with one rank return their input.
-func tryNCCL(l *lab, r *Result) error {
-	n, err := cuda.OpenNCCL()
-	if err != nil {
-		return err
-	}
-	id, err := n.NewID()
-	if err != nil {
-		return err
-	}
-	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
-	defer stop()
-	c, err := n.Join(ctx, id, 0, 1)
-	if err != nil {
-		return err
-	}
-	const count = 1 << 16
-	want := random("f32", count, 1)
-	from, err := l.put(want)
-	if err != nil {
-		return err
-	}
-	for name, f := range map[string]func(to cuda.Pointer) error{
-		"AllReduce": func(to cuda.Pointer) error {
-			return c.AllReduce(l.stream, to, from.Pointer, count, cuda.Float32, cuda.Sum)
-		},
-		"ReduceScatter": func(to cuda.Pointer) error {
-			return c.ReduceScatter(l.stream, to, from.Pointer, count, cuda.Float32, cuda.Sum)
-		},
-		"AllGather": func(to cuda.Pointer) error {
-			return c.AllGather(l.stream, to, from.Pointer, count, cuda.Float32)
-		},
-		"Broadcast": func(to cuda.Pointer) error {
-			return c.Broadcast(l.stream, to, from.Pointer, count, cuda.Float32, 0)
-		},
-	} {
-		to, err := l.put(make([]byte, len(want)))
-		if err == nil {
-			err = f(to.Pointer)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		got, err := l.get(to, len(want))
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		if string(got) != string(want) {
-			return fmt.Errorf("NCCL's %s with one rank must return its input, but does not", name)
-		}
-	}
-	r.note("NCCL %s: all-reduce, reduce-scatter, all-gather and broadcast with one rank return their %d numbers",
-		n.Version, count)
-	return c.Close(ctx)
-}
-
-// ceilings measures the best rates of the device: a copy, and a large GEMM of random numbers.
-func ceilings(l *lab, r *Result) error {
+// measureCeilings measures the best rates of the device: a copy, and a large GEMM of random numbers.
+func measureCeilings(l *lab, r *Result) error {
 	bytes, took, err := l.copied()
 	if err != nil {
 		return err
@@ -87,7 +31,7 @@ func ceilings(l *lab, r *Result) error {
 	n := l.size(8192)
 	p, err := l.gemm(cuda.GEMM{M: n, N: n, K: n, In: cuda.ValueBFloat16, Out: cuda.ValueBFloat16}, false)
 	tabulateKernels(r, []Measured{{Name: "copy", Types: "bytes", Size: fmt.Sprint(bytes), Error: -1,
-		Bytes: 2 * float64(bytes), Seconds: took}, p})
+		Bytes: 2 * float64(bytes), Seconds: took}, p}, rates{})
 	return err
 }
 
@@ -114,15 +58,6 @@ func (l *lab) copied() (bytes int64, took float64, err error) {
 	return bytes, took, err
 }
 
-// bandwidth returns the bytes per second that a copy reads and writes; 0 on a machine without time.
-func (l *lab) bandwidth() (float64, error) {
-	bytes, took, err := l.copied()
-	if err != nil || took == 0 {
-		return 0, err
-	}
-	return 2 * float64(bytes) / took, nil
-}
-
 // size returns a dim of a measurement, or a small one with -tiny.
 func (l *lab) size(n int) int {
 	if l.tiny {
@@ -131,23 +66,60 @@ func (l *lab) size(n int) int {
 	return n
 }
 
-// gemms measures the GEMMs of a GPT-2 block and a Llama block on 16384 tokens: forward, and the gradients of
-// inputs and of weights, which are stored in f32.
+// gemmShape is a GEMM of a layer: y = x · w + bias, with rows of k and n numbers. up says that GELU follows it, and
+// down that it reads the result of GELU.
+type gemmShape struct {
+	k, n           int
+	bias, up, down bool
+}
+
+// layerGEMMs are those of GPT-2 124M and 1558M with their classifiers, whose vocabulary programs pad to a multiple of
+// 64, and of a Llama with the shape of TinyLlama. Queries, keys and values are one GEMM, and so are gate and up.
+var layerGEMMs = []gemmShape{
+	{768, 2304, true, false, false}, {768, 768, true, false, false}, {768, 3072, true, true, false},
+	{3072, 768, true, false, true}, {768, 50304, false, false, false},
+	{1600, 4800, true, false, false}, {1600, 6400, true, true, false}, {6400, 1600, true, false, true},
+	{1600, 50304, false, false, false},
+	{2048, 2560, false, false, false}, {2048, 11264, false, false, false}, {5632, 2048, false, false, false},
+	{2048, 32000, false, false, false},
+}
+
+// gemms returns the GEMMs of a shape on tokens, as programs launch them: forward, and the gradients of inputs and of
+// weights, which are stored in f32. Epilogues add the bias, compute GELU and its gradient, and sum bias gradients.
+func (s *gemmShape) gemms(l *lab, tokens int) []cuda.GEMM {
+	m, k, n := l.size(tokens), l.size(s.k), l.size(s.n)
+	forward := cuda.GEMM{M: m, N: n, K: k, Epilogue: cuda.Plain}
+	dx := cuda.GEMM{M: m, N: k, K: n, TransposeB: true, Epilogue: cuda.Plain}
+	dw := cuda.GEMM{M: k, N: n, K: m, TransposeA: true, Epilogue: cuda.Plain}
+	switch {
+	case s.up:
+		forward.Epilogue = cuda.GELUAuxBias
+	case s.bias:
+		forward.Epilogue, dw.Epilogue = cuda.AddBias, cuda.BiasGrad
+	}
+	if s.down {
+		dx.Epilogue = cuda.GELUGradBias
+	}
+	for _, p := range []*cuda.GEMM{&forward, &dx, &dw} {
+		p.In, p.Out = cuda.ValueBFloat16, cuda.ValueBFloat16
+	}
+	dw.Out = cuda.ValueFloat32
+	all := []cuda.GEMM{forward, dx, dw}
+	for _, p := range all[:3] {
+		if p.Epilogue != cuda.Plain { // what the epilogue costs
+			p.Epilogue = cuda.Plain
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// gemms measures the GEMMs of layers on 16384 tokens.
 func gemms(l *lab, r *Result) error {
 	var all []Measured
 	const tokens = 16384
-	for _, size := range [][2]int{{768, 2304}, {768, 3072}, {3072, 768}, {768, 50257}, {1600, 6400}, {2048, 5632}} {
-		k, n := l.size(size[0]), l.size(size[1])
-		m := l.size(tokens)
-		for _, p := range []cuda.GEMM{
-			{M: m, N: n, K: k},
-			{M: m, N: k, K: n, TransposeB: true},
-			{M: k, N: n, K: m, TransposeA: true, Out: cuda.ValueFloat32},
-		} {
-			p.In = cuda.ValueBFloat16
-			if !p.TransposeA {
-				p.Out = cuda.ValueBFloat16
-			}
+	for _, s := range layerGEMMs {
+		for _, p := range s.gemms(l, tokens) {
 			x, err := l.gemm(p, true)
 			if err != nil {
 				x.Why = err.Error()
@@ -155,22 +127,29 @@ func gemms(l *lab, r *Result) error {
 			all = append(all, x)
 		}
 	}
-	tabulateKernels(r, all)
+	tabulateKernels(r, all, l.rates)
 	return nil
 }
+
+// epilogueNames are the epilogues' names in tables.
+var epilogueNames = map[cuda.Epilogue]string{cuda.AddBias: " + bias", cuda.GELUAuxBias: " + bias, GELU",
+	cuda.GELUGradBias: ", GELU gradient, bias gradient", cuda.BiasGrad: ", bias gradient"}
 
 // gemm measures a GEMM, and compares one with as many terms with the f64 GEMM of the same numbers. The bound of
 // f32 sums is half a unit in the last place for each truncation by a tensor core, which happens after 16 terms.
 func (l *lab) gemm(p cuda.GEMM, compare bool) (x Measured, err error) {
 	defer l.release()
-	x = Measured{Name: "GEMM", Types: "bf16", Size: fmt.Sprintf("%d×%d×%d%s%s", p.M, p.N, p.K, flagged(p.TransposeA,
-		" aᵀ"), flagged(p.TransposeB, " bᵀ")), Error: -1, Bound: 6e-3}
+	x = Measured{Name: "GEMM" + epilogueNames[p.Epilogue], Types: "bf16", Size: fmt.Sprintf("%d×%d×%d%s%s", p.M, p.N,
+		p.K, flagged(p.TransposeA, " aᵀ"), flagged(p.TransposeB, " bᵀ")), Error: -1, Bound: 6e-3}
 	out := "bf16"
 	if p.Out == cuda.ValueFloat32 {
 		out, x.Types, x.Bound = "f32", "bf16 to f32", max(1e-5, float64(p.K)/16*0x1p-24)
 	}
 	x.Flops = 2 * float64(p.M) * float64(p.N) * float64(p.K)
-	x.Bytes = 2*float64(p.K)*float64(p.M+p.N) + float64(p.M*p.N*elemBytes(out))
+	x.Bytes = 2*float64(p.K)*float64(p.M+p.N) + float64(p.M*p.N*trial.ElemBytes(out))
+	if p.Epilogue.HasAux() {
+		x.Bytes += float64(p.M * p.N * trial.ElemBytes(out))
+	}
 	run, _, err := l.multiplier(p, "bf16", out)
 	if err != nil {
 		return x, err
@@ -185,14 +164,51 @@ func (l *lab) gemm(p cuda.GEMM, compare bool) (x Measured, err error) {
 	if err != nil {
 		return x, err
 	}
-	p.In, p.Out = cuda.ValueFloat64, cuda.ValueFloat64
-	want, err := l.multiplied(p, "f64", "f64")
+	want, err := l.exact(p, out)
 	if err != nil {
 		return x, fmt.Errorf("in f64: %w", err)
 	}
-	x.Error = off(got, want)
+	x.Error = trial.RelativeError(got, want)
 	return x, nil
 }
+
+// exact returns a GEMM's result from f64, with its epilogue computed here.
+func (l *lab) exact(p cuda.GEMM, out string) ([]float64, error) {
+	x := p
+	x.In, x.Out, x.Epilogue = cuda.ValueFloat64, cuda.ValueFloat64, cuda.Plain
+	d, err := l.multiplied(x, "f64", "f64")
+	if err != nil {
+		return nil, err
+	}
+	bias, aux := trial.Read(out, trial.Random(out, p.N, biasSeed)), trial.Read(out, trial.Random(out, p.M*p.N, auxSeed))
+	for i := range d {
+		switch p.Epilogue {
+		case cuda.AddBias:
+			d[i] += bias[i%p.N]
+		case cuda.GELUAuxBias:
+			d[i] = gelu(d[i] + bias[i%p.N])
+		case cuda.GELUGradBias:
+			d[i] *= geluGrad(aux[i])
+		}
+	}
+	return d, nil
+}
+
+// gelu is the approximation of GELU by tanh, and geluGrad its derivative.
+func gelu(x float64) float64 { return x / 2 * (1 + math.Tanh(geluInner(x))) }
+
+func geluGrad(x float64) float64 {
+	t := math.Tanh(geluInner(x))
+	return (1+t)/2 + x/2*(1-t*t)*math.Sqrt(2/math.Pi)*(1+3*0.044715*x*x)
+}
+
+func geluInner(x float64) float64 { return math.Sqrt(2/math.Pi) * (x + 0.044715*x*x*x) }
+
+// Seeds of the epilogues' operands. Those of A and B are 0 and 1.
+const (
+	biasSeed = 2
+	auxSeed  = 3
+)
 
 // multiplied returns a GEMM's result.
 func (l *lab) multiplied(p cuda.GEMM, in, out string) ([]float64, error) {
@@ -203,13 +219,13 @@ func (l *lab) multiplied(p cuda.GEMM, in, out string) ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := l.get(d, p.M*p.N*elemBytes(out))
-	return read(out, b), err
+	b, err := l.get(d, p.M*p.N*trial.ElemBytes(out))
+	return trial.Read(out, b), err
 }
 
 // multiplier copies operands to the device; run launches the GEMM.
 func (l *lab) multiplier(p cuda.GEMM, in, out string) (run func() error, d cuda.Memory, err error) {
-	return l.multiplierOf(p, [2][]byte{random(in, p.M*p.K, 0), random(in, p.K*p.N, 1)}, out)
+	return l.multiplierOf(p, [2][]byte{trial.Random(in, p.M*p.K, 0), trial.Random(in, p.K*p.N, 1)}, out)
 }
 
 // multiplierOf is multiplier for given operands.
@@ -222,7 +238,7 @@ func (l *lab) multiplierOf(p cuda.GEMM, operands [2][]byte, out string) (run fun
 			return nil, d, err
 		}
 	}
-	d, err = cuda.Alloc(int64(p.M * p.N * elemBytes(out)))
+	d, err = cuda.Alloc(int64(p.M * p.N * trial.ElemBytes(out)))
 	if err != nil {
 		return nil, d, err
 	}
@@ -230,6 +246,20 @@ func (l *lab) multiplierOf(p cuda.GEMM, operands [2][]byte, out string) (run fun
 	err = l.stream.Fill(d, 0xff)
 	if err != nil { // NaN
 		return nil, d, err
+	}
+	if p.Epilogue.HasBias() {
+		bias, err := l.put(trial.Random(out, max(p.N, p.K), biasSeed))
+		if err != nil {
+			return nil, d, err
+		}
+		p.Bias = bias.Pointer
+	}
+	if p.Epilogue.HasAux() {
+		aux, err := l.put(trial.Random(out, p.M*p.N, auxSeed))
+		if err != nil {
+			return nil, d, err
+		}
+		p.Aux = aux.Pointer
 	}
 	m, err := l.blas.Prepare(p, workspace)
 	if err != nil {

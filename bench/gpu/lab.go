@@ -3,12 +3,9 @@
 package main
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,24 +13,24 @@ import (
 
 	"github.com/planc-dev/planc/cuda"
 	"github.com/planc-dev/planc/cuda/kernels"
-	"github.com/planc-dev/planc/runtime/num"
 )
 
 // jobs are the measurements that run on the GPU in another process.
 var jobs = map[string]func(l *lab, r *Result) error{
-	"machine": describeGPU, "nccl": tryNCCL, "ceiling": ceilings, "gemm": gemms, "fp8": fp8GEMMs,
+	"machine": describeGPU, "nccl": tryNCCL, ceiling: measureCeilings, "gemm": gemms, "fp8": fp8GEMMs,
 	"attention": attentions, "chain": chainTimes, "kernel": eachKernel,
 }
 
 // runKernels runs a job and prints its result as JSON.
-func runKernels(w io.Writer, dir string, tiny bool, args []string) error {
+func runKernels(w io.Writer, b *bench, args []string) error {
 	if len(args) != 1 || jobs[args[0]] == nil {
 		return fmt.Errorf("kernel: the job must be one of machine, nccl, ceiling, gemm, fp8, attention, chain, kernel")
 	}
-	l, err := newLab(dir, tiny)
+	l, err := newLab(b.dir, b.tiny)
 	if err != nil {
 		return err
 	}
+	l.rates = b.rates
 	var r Result
 	if err := jobs[args[0]](l, &r); err != nil {
 		return err
@@ -44,6 +41,7 @@ func runKernels(w io.Writer, dir string, tiny bool, args []string) error {
 // lab is the first GPU, with a stream and the kernels of cuda/kernels. It is never closed: the process ends with it.
 type lab struct {
 	tiny      bool
+	rates     rates // for floors
 	gpu       cuda.Device
 	stream    *cuda.Stream
 	blas      *cuda.GEMMs
@@ -206,89 +204,4 @@ func (l *lab) time(f func() error) (float64, error) {
 		took = append(took, s)
 	}
 	return median(took), nil
-}
-
-// numbers returns n numbers from -1 to 1 that are exact in bf16. A seed always gives the same numbers; after a period
-// they repeat.
-func numbers(n, seed int) []float64 {
-	r := rand.New(rand.NewPCG(uint64(seed), 5))
-	v := make([]float64, n)
-	for i := range v {
-		if i >= period {
-			v[i] = v[i-period]
-			continue
-		}
-		v[i] = float64(num.ToBF16(r.Float32()*2 - 1).Wide())
-	}
-	return v
-}
-
-// period is a prime, so that rows differ.
-const period = 1048573
-
-// random returns such numbers in the representation of a type.
-func random(t string, n, seed int) []byte {
-	return repeated(stored(t, numbers(min(n, period), seed)), n*elemBytes(t))
-}
-
-// repeated returns so many bytes by repeating the given ones.
-func repeated(once []byte, n int) []byte {
-	b := make([]byte, 0, n)
-	for len(b) < n {
-		b = append(b, once[:min(len(once), n-len(b))]...)
-	}
-	return b
-}
-
-// stored returns numbers in the representation of a type.
-func stored(t string, v []float64) (b []byte) {
-	b = make([]byte, 0, len(v)*elemBytes(t))
-	for _, x := range v {
-		switch t {
-		case "f64":
-			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
-		case "f32":
-			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(float32(x)))
-		case "bf16":
-			b = binary.LittleEndian.AppendUint16(b, num.ToBF16(float32(x)).Bits)
-		case "f16":
-			b = binary.LittleEndian.AppendUint16(b, num.ToF16(float32(x)).Bits)
-		}
-	}
-	return b
-}
-
-// read is the inverse of stored.
-func read(t string, b []byte) []float64 {
-	v := make([]float64, len(b)/elemBytes(t))
-	for i := range v {
-		switch p := b[i*elemBytes(t):]; t {
-		case "f64":
-			v[i] = math.Float64frombits(binary.LittleEndian.Uint64(p))
-		case "f32":
-			v[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(p)))
-		case "bf16":
-			v[i] = float64(num.BF16{Bits: binary.LittleEndian.Uint16(p)}.Wide())
-		case "f16":
-			v[i] = float64(num.F16{Bits: binary.LittleEndian.Uint16(p)}.Wide())
-		}
-	}
-	return v
-}
-
-// off returns ‖got - want‖ / ‖want‖, or nothing if a value is not a number.
-func off(got, want []float64) float64 {
-	if len(got) != len(want) {
-		return nothing
-	}
-	var d, n float64
-	for i := range want {
-		d += (got[i] - want[i]) * (got[i] - want[i])
-		n += want[i] * want[i]
-	}
-	x := math.Sqrt(d / max(n, 1e-300))
-	if !(x < nothing) || n == 0 && d > 0 {
-		return nothing
-	}
-	return x
 }

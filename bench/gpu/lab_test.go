@@ -8,25 +8,26 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/planc-dev/planc/bench/gpu/trial"
 	"github.com/planc-dev/planc/cuda"
 	"github.com/planc-dev/planc/runtime/num"
 )
 
 // A result with NaN gives a row like others, and is written with the other results.
 func TestOffIsWritten(t *testing.T) {
-	if x := off([]float64{3, 4.5}, []float64{3, 4}); x != 0.1 {
+	if x := trial.RelativeError([]float64{3, 4.5}, []float64{3, 4}); x != 0.1 {
 		t.Errorf("%g, want half of five", x)
 	}
 	for _, got := range [][]float64{{math.NaN(), 1}, {math.Inf(1), 1}, {1e200, 1}, {1}} {
-		m := Measured{Name: "gemm", Bound: 1, Error: off(got, []float64{1, 1})}
+		m := Measured{Name: "gemm", Bound: 1, Error: trial.RelativeError(got, []float64{1, 1})}
 		var r Result
-		tabulateKernels(&r, []Measured{m})
+		tabulateKernels(&r, []Measured{m}, rates{})
 		text, err := json.Marshal(r)
 		if err != nil || r.State != "failed" {
 			t.Errorf("%v: %s, %v: %s", got, r.State, err, text)
 		}
 	}
-	if x := off([]float64{1}, []float64{0}); x != nothing {
+	if x := trial.RelativeError([]float64{1}, []float64{0}); x != trial.NotANumber {
 		t.Errorf("of zero: %g", x)
 	}
 }
@@ -43,7 +44,7 @@ func TestFP8GEMMsAreJudged(t *testing.T) {
 		error float64
 		why   string
 		state string
-	}{{x.Bound, "", "ok"}, {2 * x.Bound, "", "failed"}, {nothing, "", "failed"}, {-1, "", "failed"},
+	}{{x.Bound, "", "ok"}, {2 * x.Bound, "", "failed"}, {trial.NotANumber, "", "failed"}, {-1, "", "failed"},
 		{0, "no way", "failed"}} {
 		var r Result
 		x.Error, x.Unrounded, x.Why = c.error, 0.5, c.why

@@ -8,6 +8,8 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+
+	"github.com/planc-dev/planc/bench/gpu/trial"
 )
 
 // Law2Case has PyTorch's f64 results of a fixture under planc's names: losses and gradient norms of three steps, the
@@ -37,9 +39,6 @@ const law2Bound, tiny = 1e-10, 1e-5
 // without rotary positions. Adam turns such a gradient into steps. They are compared with the distance that all
 // parameters moved.
 const rounding = 1e-12
-
-// nothing is the error of a result that is not a number: beyond any bound, and valid in JSON.
-const nothing = 1e300
 
 // judge returns the largest errors of scalars and of tensors, and the tensor with the largest one.
 func (c *Law2Case) judge(got *trace) (scalars, tensors float64, worst string) {
@@ -80,10 +79,10 @@ func norm(v []float64) float64 {
 }
 
 // apart returns the distance of numbers relative to a size; size 0 stands for the norm of the wanted numbers. It
-// returns nothing if numbers are missing or are not numbers. Additional numbers are padding.
+// returns [trial.NotANumber] if some are missing or are not numbers. Additional numbers are padding.
 func apart(got, want []float64, size float64) float64 {
 	if len(got) < len(want) {
-		return nothing
+		return trial.NotANumber
 	}
 	if size == 0 {
 		size = norm(want)
@@ -92,10 +91,10 @@ func apart(got, want []float64, size float64) float64 {
 	for i := range want {
 		d += (got[i] - want[i]) * (got[i] - want[i])
 	}
-	if x := math.Sqrt(d) / max(size, 1e-300); x < nothing {
+	if x := math.Sqrt(d) / max(size, 1e-300); x < trial.NotANumber {
 		return x
 	}
-	return nothing
+	return trial.NotANumber
 }
 
 // pytorch checks law 2: the fixtures' programs on the GPU, with ranks that share it, compute PyTorch's results.

@@ -21,6 +21,9 @@ type bench struct {
 	until  time.Time // end of the part's time
 	env    []string  // environment of the checks' processes
 	runs   []lawRun  // results of law 1, for law 3
+	rates  rates     // of the device, once the part has measured them
+
+	save func() error // writes the part's results, with the unfinished one of the running check
 }
 
 func main() {
@@ -44,6 +47,7 @@ func command(args []string) error {
 	set.StringVar(&b.only, "only", "", "run only this check of the part")
 	minutes := set.Float64("minutes", 8, "time limit of a part")
 	arch := set.String("arch", "90a", "GPU architecture, for build")
+	at := set.String("rates", "0,0", "bytes and operations per second of the device, for kernel")
 	if err := set.Parse(args[1:]); err != nil {
 		return err
 	}
@@ -66,7 +70,15 @@ func command(args []string) error {
 	case "report":
 		return report(b.out, set.Args())
 	case "kernel":
-		return runKernels(os.Stdout, b.dir, b.tiny, set.Args())
+		if _, err := fmt.Sscanf(*at, "%g,%g", &b.rates.Bytes, &b.rates.Flops); err != nil {
+			return fmt.Errorf("-rates %s: %w", *at, err)
+		}
+		return runKernels(os.Stdout, &b, set.Args())
+	}
+	for _, c := range calls {
+		if c.name == args[0] {
+			return c.run(ctx, &b)
+		}
 	}
 	b.until = time.Now().Add(time.Duration(*minutes * float64(time.Minute)))
 	return b.part(ctx, args[0])

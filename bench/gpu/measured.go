@@ -17,17 +17,23 @@ type Measured struct {
 	Why               string  `json:",omitempty"`
 }
 
-// Floors are relative to an H200's data sheet. The rates that the machine reaches are measured too.
-const peakBytes = 4.8e12
-
 // floor returns the minimum seconds for the bytes and operations.
-func (m *Measured) floor() float64 { return max(m.Bytes/peakBytes, m.Flops/peakFlops) }
+func (m *Measured) floor(at rates) float64 { return max(m.Bytes/at.Bytes, m.Flops/at.Flops) }
+
+// note says at which rates floors are.
+func (at rates) note(r *Result) {
+	if at.Bytes > 0 && at.Flops > 0 {
+		r.note("floors are at the rates that this part measured: %.0f GB/s and %.0f TFLOP/s", at.Bytes/1e9,
+			at.Flops/1e12)
+	}
+}
 
 func (m *Measured) bad() bool { return m.Why != "" || m.Error >= 0 && !(m.Error <= m.Bound) }
 
 // tabulateKernels writes the table and reports kernels beyond their bound.
-func tabulateKernels(r *Result, all []Measured) {
+func tabulateKernels(r *Result, all []Measured, at rates) {
 	r.Raw, r.State = all, "ok"
+	at.note(r)
 	r.Columns = []string{"kernel", "types", "size", "error", "bound", "GB/s", "TFLOP/s", "µs", "time / floor"}
 	for i := range all {
 		m := &all[i]
@@ -37,7 +43,10 @@ func tabulateKernels(r *Result, all []Measured) {
 		}
 		if m.Seconds > 0 {
 			cells[5], cells[6] = fmt.Sprintf("%.0f", m.Bytes/m.Seconds/1e9), fmt.Sprintf("%.1f", m.Flops/m.Seconds/1e12)
-			cells[7], cells[8] = fmt.Sprintf("%.1f", m.Seconds*1e6), fmt.Sprintf("%.2f", m.Seconds/m.floor())
+			cells[7] = fmt.Sprintf("%.1f", m.Seconds*1e6)
+			if at.Bytes > 0 && at.Flops > 0 {
+				cells[8] = fmt.Sprintf("%.2f", m.Seconds/m.floor(at))
+			}
 		}
 		if m.bad() {
 			r.State = "failed"

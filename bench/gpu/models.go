@@ -1,6 +1,9 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // model is a model that both sides train, without dropout.
 type model struct {
@@ -12,11 +15,35 @@ type model struct {
 	Seq, Batch             int // tokens per sequence, sequences per step
 	Micros                 []int
 	Tiny                   bool
-	Curve                  bool // 200 steps from given weights
-	Micro                  int  // micro-batch of the plan; set by build, as the following fields are
-	PredictedStep          float64
-	PredictedBytes         int64
+	Curve                  bool       // 200 steps from given weights
+	Programs               []compiled // for the nodes; set by build, as the following field is
 	Params                 float64
+}
+
+// compiled is a model's plan for one GPU of a node.
+type compiled struct {
+	Node   string // in planc's catalogue
+	Binary string
+	Micro  int     // micro-batch
+	Step   float64 // predicted seconds
+	Bytes  int64   // predicted memory
+}
+
+// nodes are the nodes with a GPU on which programs are measured: with 80 GB and with 141 GB.
+var nodes = []string{"dgx-h100", "dgx-h200"}
+
+// programFor returns the program for a GPU by the name that nvidia-smi prints. It is the first one, for the GPU with
+// the least memory, if the name is of none.
+func (m *model) programFor(gpu string) compiled {
+	for _, p := range m.Programs {
+		if _, chip, _ := strings.Cut(p.Node, "-"); strings.Contains(strings.ToLower(gpu), chip) {
+			return p
+		}
+	}
+	if len(m.Programs) == 0 {
+		return compiled{}
+	}
+	return m.Programs[0]
 }
 
 // gpt returns a GPT-2 with its own vocabulary, of a model's sizes.
@@ -97,9 +124,8 @@ func (m *model) config() string {
 		m.Seq, m.Hidden, m.Layers, m.Heads, m.Vocab)
 }
 
-// job returns planc's job for one H200. It uses half of the memory, because the peer keeps its half between its
-// turns.
-func (m *model) job() string {
+// job returns planc's job for one GPU of a node.
+func (m *model) job(node string) string {
 	return fmt.Sprintf(`name: %s
 model: %s
 data: {train: [tokens.bin]}
@@ -109,7 +135,6 @@ train:
   steps: 1000000
   precision: bf16
   optimizer: {kind: adamw, lr: 3e-4, clip_norm: 1.0}
-cluster: {node: dgx-h200, devices: 1}
-objective: {headroom: 0.5}
-`, m.Name, m.config(), m.Seq, m.Batch)
+cluster: {node: %s, devices: 1}
+`, m.Name, m.config(), m.Seq, m.Batch, node)
 }

@@ -43,12 +43,13 @@ var parts = []part{
 	{"train", "Training compared with PyTorch: the smallest and the largest GPT-2", training("gpt2-124m",
 		"gpt2-1558m")},
 	{"kernels", "Each kernel's error relative to f64, and its time relative to its floor", []check{
-		{"ceilings", time.Minute, kernelChecks("ceiling")},
+		{"ceilings", time.Minute, ceilings},
 		{"GEMMs", 2 * time.Minute, kernelChecks("gemm")},
 		{"FP8 GEMMs", 2 * time.Minute, kernelChecks("fp8")},
 		{"fused groups", 2 * time.Minute, kernelChecks("chain")},
 		{"attention", 2 * time.Minute, kernelChecks("attention")},
 		{"kernels", 3 * time.Minute, kernelChecks("kernel")},
+		{"laboratory", 3 * time.Minute, laboratory},
 	}},
 	{"sanitize", "NVIDIA's compute-sanitizer over kernels and plans of all kinds", []check{
 		{"memcheck", 3 * time.Minute, sanitize("memcheck")},
@@ -62,10 +63,41 @@ var parts = []part{
 	{"train3", "Training compared with PyTorch: sequences of 4096", training("gpt2-124m-4096", "llama-1b-4096")},
 }
 
+// call is several parts that one loan of a GPU machine runs, each within its minutes. A call takes less than 10
+// minutes.
+type call struct {
+	name  string
+	parts []timedPart
+}
+
+type timedPart struct {
+	name    string
+	minutes float64
+}
+
+// calls are the three calls that docs/measured/METHOD.md plans.
+var calls = []call{
+	{"call1", []timedPart{{"smoke", 2.5}, {"train", 7}}},
+	{"call2", []timedPart{{"kernels", 5}, {"laws", 4.5}}},
+	{"call3", []timedPart{{"train2", 6}, {"curves", 3.5}}},
+}
+
+// run runs the parts, also after one that failed.
+func (c *call) run(ctx context.Context, b *bench) (err error) {
+	for _, p := range c.parts {
+		b.until = time.Now().Add(time.Duration(p.minutes * float64(time.Minute)))
+		err = errors.Join(err, b.part(ctx, p.name))
+	}
+	return err
+}
+
 func partNames() string {
 	var names []string
 	for _, p := range parts {
 		names = append(names, p.name)
+	}
+	for _, c := range calls {
+		names = append(names, c.name)
 	}
 	return strings.Join(names, ", ")
 }
@@ -73,7 +105,7 @@ func partNames() string {
 // Result is the result of a check.
 type Result struct {
 	Check   string
-	State   string // ok; failed: a value is wrong; error: it could not be measured; not run
+	State   string // ok; failed: a value is wrong; error: it could not be measured; not run; unfinished: it still ran
 	Why     string `json:",omitempty"`
 	Seconds float64
 	Notes   []string   `json:",omitempty"`
@@ -118,8 +150,10 @@ func (b *bench) part(ctx context.Context, name string) error {
 		if b.only != "" && b.only != c.name {
 			continue
 		}
-		done.Results = append(done.Results, b.check(ctx, c))
+		done.Results = append(done.Results, Result{Check: c.name, State: "unfinished"})
 		r := &done.Results[len(done.Results)-1]
+		b.save = func() error { return done.write(b.out) }
+		b.check(ctx, c, r)
 		if r.State != "ok" {
 			bad++
 		}
@@ -135,12 +169,11 @@ func (b *bench) part(ctx context.Context, name string) error {
 }
 
 // check runs a check within its time limit and the part's.
-func (b *bench) check(ctx context.Context, c check) (r Result) {
-	r.Check = c.name
+func (b *bench) check(ctx context.Context, c check, r *Result) {
 	limit := min(c.limit, time.Until(b.until))
 	if limit < 5*time.Second {
 		r.State, r.Why = "not run", "the part's time was up"
-		return r
+		return
 	}
 	ctx, stop := context.WithTimeout(ctx, limit)
 	defer stop()
@@ -151,7 +184,7 @@ func (b *bench) check(ctx context.Context, c check) (r Result) {
 		}
 		r.Seconds = time.Since(start).Seconds()
 	}()
-	err := c.run(ctx, b, &r)
+	err := c.run(ctx, b, r)
 	switch f := (fault{}); {
 	case err == nil:
 		r.State = "ok"
@@ -163,7 +196,6 @@ func (b *bench) check(ctx context.Context, c check) (r Result) {
 			r.Why = fmt.Sprintf("stopped after %.0f s: %s", limit.Seconds(), r.Why)
 		}
 	}
-	return r
 }
 
 // write writes the part's JSON and its page into a folder.

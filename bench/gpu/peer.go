@@ -17,7 +17,7 @@ import (
 //go:embed peer.py
 var peerSource []byte
 
-// peer is a process of peer.py. Between its turns it keeps its model on the GPU.
+// peer is a process of peer.py, which keeps its model on the GPU until it ends.
 type peer struct {
 	cmd     *exec.Cmd
 	in      io.WriteCloser
@@ -27,16 +27,15 @@ type peer struct {
 
 // peerConfig is the configuration of peer.py.
 type peerConfig struct {
-	Model          model
-	Micros         []int   // micro-batches to try; the fastest is used
-	Compile        bool    // torch.compile
-	Precision      string  // bf16 (autocast) or f32
-	Started        float64 // seconds since 1970
-	Patience       float64 // seconds after which no other micro-batch is tried
-	Batches        string  // file of sequences, for curves
-	Weights        string  // folder of safetensors, for curves
-	Steps          int     // length of a curve
-	MemoryFraction float64 // fraction of the GPU's memory that it may use
+	Model     model
+	Micros    []int   // micro-batches to try; the fastest is used
+	Compile   bool    // torch.compile
+	Precision string  // bf16 (autocast) or f32
+	Started   float64 // seconds since 1970
+	Patience  float64 // seconds after which no other micro-batch is tried
+	Batches   string  // file of sequences, for curves
+	Weights   string  // folder of safetensors, for curves
+	Steps     int     // length of a curve
 }
 
 // peerReady is the answer of peer.py after its first steps.
@@ -92,10 +91,10 @@ func (p *peer) answer(to any) error {
 	return json.Unmarshal(line, to)
 }
 
-// turn asks for n steps and returns their seconds.
-func (p *peer) turn(n int) (took []float64, err error) {
+// turn asks for n steps and returns the mean seconds of a step.
+func (p *peer) turn(n int) (took float64, err error) {
 	if _, err := fmt.Fprintln(p.in, n); err != nil {
-		return nil, err
+		return 0, err
 	}
 	return took, p.answer(&took)
 }

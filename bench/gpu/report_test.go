@@ -21,7 +21,7 @@ func TestReport(t *testing.T) {
 		{Check: "gpt2-1558m", State: "error", Why: "stopped after 240 s"},
 		{Check: "bare", State: "not run"},
 	}}
-	for i, tr := range []Trained{{Model: model{Name: "gpt2-124m", Micro: 64, Batch: 64, Seq: 1024, Layers: 12,
+	for i, tr := range []Trained{{Model: model{Name: "gpt2-124m", Batch: 64, Seq: 1024, Layers: 12,
 		Hidden: 768, Params: 124439808}}} {
 		tr.Ours, tr.Theirs = Side{Step: 0.1, Bytes: 3 << 30, First: 1, Micro: 64}, Side{Step: 0.2, Bytes: 6 << 30,
 			First: 20, Micro: 32}
@@ -110,7 +110,9 @@ func TestPartGoesOn(t *testing.T) {
 		t.Errorf("states %s: %+v", states, p.Results)
 	}
 	b.until = time.Now()
-	if r := b.check(t.Context(), parts[0].checks[4]); r.State != "not run" {
+	var r Result
+	b.check(t.Context(), parts[0].checks[4], &r)
+	if r.State != "not run" {
 		t.Errorf("a check began when the time was up: %+v", r)
 	}
 }

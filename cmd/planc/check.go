@@ -51,7 +51,9 @@ together, such as a ds_config.json and a model's config.json, or a script and a 
 the script's folder are found. - reads standard input.
 
 The exit code is 0 if the plan is legal and fits, 2 if it is illegal, 3 if it does not fit, and 4 if it is slower than
-the best plan by more than --fail-slower.`,
+the best plan by more than --fail-slower. With --edit it is 0 if the diff is printed, and 4 if the file's plan is slower
+than --fail-slower allows. planc prices neither offload nor adapters: a file that offloads state or
+trains adapters gets 0 if what stays on the device fits, and 3 if that does not fit.`,
 		Example: "planc check run.sh --cluster dgx-h100 --nodes 8\n" +
 			"planc check ds_config.json config.json --cluster dgx-a100 --seq-len 4096 --fail-slower 10%\n" +
 			"planc check run.sh --cluster dgx-h100 --edit 1 | patch",
@@ -103,9 +105,15 @@ func check(a *app, c *cobra.Command, args []string, f *checkFlags) error {
 		return err
 	}
 	r.Planc = version
+	if limit > 0 {
+		r.FailSlower = &migrate.SlowerLimit{Limit: limit, IsExceeded: r.SlowerBy != nil && *r.SlowerBy > limit}
+	}
 	switch {
 	case c.Flags().Changed("edit"):
-		return printEdit(a, r, f.edit)
+		if err := printEdit(a, r, f.edit); err != nil {
+			return err
+		}
+		return slowerStatus(a.Console, r)
 	case a.json:
 		err = a.PrintJSON(r)
 	default:
@@ -114,11 +122,11 @@ func check(a *app, c *cobra.Command, args []string, f *checkFlags) error {
 	if err != nil {
 		return err
 	}
-	return checkStatus(a.Console, r, limit)
+	return checkStatus(a.Console, r)
 }
 
 // checkStatus returns the exit status of a report that was printed, after its messages on stderr.
-func checkStatus(ui *console.Console, r *migrate.Report, limit float64) error {
+func checkStatus(ui *console.Console, r *migrate.Report) error {
 	switch {
 	case r.Verdict == planner.CheckIllegal:
 		fmt.Fprintln(ui.Stderr, layout.Fold(diagText(r.Diags)))
@@ -127,11 +135,17 @@ func checkStatus(ui *console.Console, r *migrate.Report, limit float64) error {
 		fmt.Fprintln(ui.Stderr,
 			layout.Fold("planc: "+r.Files[0]+": "+lowerFirst(r.Message)+" ["+string(codeNoPlan)+"]"))
 		return process.ExitStatus(exitNoFit)
-	case limit > 0 && *r.SlowerBy > limit:
-		fmt.Fprintln(ui.Stderr, layout.Fold(slowerText(r.Files[0], *r.SlowerBy, limit)))
-		return process.ExitStatus(exitLock)
 	}
-	return nil
+	return slowerStatus(ui, r)
+}
+
+// slowerStatus returns the exit status of --fail-slower, after its message on stderr.
+func slowerStatus(ui *console.Console, r *migrate.Report) error {
+	if r.FailSlower == nil || !r.FailSlower.IsExceeded {
+		return nil
+	}
+	fmt.Fprintln(ui.Stderr, layout.Fold(slowerText(r.Files[0], *r.SlowerBy, r.FailSlower.Limit)))
+	return process.ExitStatus(exitLock)
 }
 
 // slowerText says that a plan is slower than --fail-slower allows, with more digits if the two percentages look equal.
@@ -157,18 +171,20 @@ type editDocument struct {
 	Files  []string `json:"files"`
 	Edit   string   `json:"edit"` // a number, or best
 	Diff   string   `json:"diff"` // unified; "" if the file has the best plan already
+	// Remarks say what the diff leaves as it was.
+	Remarks []string `json:"diff_remarks"`
 }
 
 // printEdit prints the diff of one edit.
 func printEdit(a *app, r *migrate.Report, number string) error {
-	text, note := r.Diff, r.DiffNote
+	text, note, remarks := r.Diff, r.DiffNote, r.DiffRemarks
 	if number != "best" {
 		n, err := strconv.Atoi(number)
 		if err != nil || n < 1 || n > len(r.Edits) {
 			return inputErrorf(BadFlag, "", "planc check --edit is %q; it must be %sbest", number,
 				numbersOf(r.Edits))
 		}
-		text, note = r.EditDiff(n - 1)
+		text, note, remarks = r.EditDiff(n - 1)
 	}
 	file := r.Files[0]
 	if file == "-" {
@@ -181,10 +197,13 @@ func printEdit(a *app, r *migrate.Report, number string) error {
 		return inputErrorf(migrate.CannotExport, "", "%s cannot be edited: there is no best plan, because %s", file,
 			checkscreen.NoBest(r))
 	case a.json:
-		return a.PrintJSON(editDocument{1, version, r.Format, r.Files, number, text})
+		return a.PrintJSON(editDocument{1, version, r.Format, r.Files, number, text, remarks})
 	case text == "":
 		a.Notef("%s has the best plan already", file)
 		return nil
+	}
+	for _, remark := range remarks {
+		a.Notef("note: %s", remark)
 	}
 	return a.Print(text)
 }

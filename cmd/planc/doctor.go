@@ -38,3 +38,5 @@ otherwise 1.`,
 
 // reportedError is an error whose document has been printed on stdout already.
 type reportedError struct{ error }
+
+func (e *reportedError) Unwrap() error { return e.error }

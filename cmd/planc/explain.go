@@ -13,16 +13,18 @@ import (
 	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/ir/spec/strict"
 	"github.com/planc-dev/planc/passes/search"
+	"github.com/planc-dev/planc/passes/search/price"
 	"github.com/planc-dev/planc/planner"
 
 	"github.com/planc-dev/planc/cmd/planc/internal/screen"
+	"github.com/planc-dev/planc/cmd/planc/internal/shell"
 	"github.com/planc-dev/planc/costmodel"
 )
 
 func explainCommand(a *app) *cobra.Command {
 	var flags jobFlags
 	var locks lockFlags
-	var whyNot string
+	var whyNot, run string
 	c := &cobra.Command{
 		Use:   "explain [JOB]",
 		Short: "explain the plan: its limits, alternatives and what-ifs",
@@ -30,10 +32,19 @@ func explainCommand(a *app) *cobra.Command {
 and memory go. --why-not searches the best plan with the given values, and compares it with the chosen plan, part by
 part. If no plan can have these values, it names the rules that forbid them; if none fits, the bytes that are missing.
 rest=kept among the values changes only those values. If the lock next to the job holds, its plan is explained;
-otherwise the difference is shown too.`,
+otherwise the difference is shown too.
+
+--analyze compares the prediction with a run of the plan, part by part; it fits the cluster's rates to the run, as planc
+calibrate --from does, and says whether another plan would then be better.`,
 		Example: "planc explain planc.yaml --why-not tp=4,sp=false",
 		Args:    oneJob,
 		RunE: func(c *cobra.Command, args []string) error {
+			if c.Flags().Changed("analyze") {
+				if c.Flags().Changed("why-not") {
+					return inputErrorf(BadFlag, "", "--analyze and --why-not are two questions: ask one of them")
+				}
+				return analyze(a, args, flags, locks, run)
+			}
 			as := answer{lock: locks, screen: screen.Explain,
 				complete: func(d *screen.Document, found *decision) (err error) {
 					addExplanation(a.Console, d, found, true)
@@ -56,17 +67,52 @@ otherwise the difference is shown too.`,
 	flags.register(c)
 	c.Flags().StringVar(&whyNot, "why-not", "",
 		"compare with the best plan that has `KEY=VALUE,...`; other keys are free")
+	c.Flags().StringVar(&run, "analyze", "", "compare with the measurements of a `RUN`: its folder, or metrics.jsonl")
 	flags.registerSave(c)
 	locks.register(c)
 	a.jsonFlag(c)
 	return c
 }
 
+// analyze compares the job's plan with a run of it, part by part.
+func analyze(a *app, args []string, flags jobFlags, locks lockFlags, run string) error {
+	j, err := loadJobHere(a.Console, args, flags)
+	if err != nil {
+		return err
+	}
+	r, err := readRun(a, j, run)
+	if err != nil {
+		return err
+	}
+	found, err := askPlan(a, j, locks)
+	if err != nil {
+		return err
+	}
+	if r.plan != "" && r.plan != found.Best.Plan.String() {
+		return inputErrorf(NothingMeasured, "", "%s ran the plan %s, and the job's plan is %s; name the job of the "+
+			"run, or pin its plan with --set plan.KEY=VALUE", run, r.plan, found.Best.Plan)
+	}
+	var d *planner.Analysis
+	err = a.WatchSearch(func(watch func(search.Progress)) (err error) {
+		d, err = planner.Analyze(found.Question, &found.Best, &r.Measurement, watch)
+		return err
+	})
+	if err != nil {
+		return toNoPlanError(err)
+	}
+	d.Planc = version
+	if a.json {
+		return a.PrintJSON(d)
+	}
+	words := append([]string{"planc", "calibrate", "--from", shell.QuotePath(run)}, args...)
+	return a.Print(screen.Analysis(d, strings.Join(append(words, "-o", "here.yaml"), " ")))
+}
+
 // addExplanation adds an explanation to the document. hasLevers asks for levers and rules of thumb, which are searches.
 func addExplanation(ui *console.Console, d *screen.Document, found *decision, hasLevers bool) {
 	o := planner.ExplainOptions{HasLevers: hasLevers, LockedBatch: found.lock.Batch()}
 	_ = ui.RunWithNotice("weighing what would change it", func() error { d.Explain(o); return nil })
-	d.Head.Experts = screen.Experts(found.Best.Plan, search.ExpertsOf(found.Question.Problem(), found.Best.Plan))
+	d.Head.Experts = screen.Experts(found.Best.Plan, price.ExpertsOf(found.Question.Problem(), found.Best.Plan))
 }
 
 // stageTimes returns the busy time of each stage of the chosen plan; nil if there is only one stage.
@@ -74,7 +120,7 @@ func stageTimes(q *planner.Question, plan ir.Plan) ([]costmodel.Seconds, error) 
 	if plan.PP < 2 {
 		return nil, nil
 	}
-	return search.Stages(q.Problem(), plan)
+	return price.StageTimes(q.Problem(), plan)
 }
 
 // parseRestriction parses the value of --why-not: tp=4,sp=false,rest=kept. Keys and values are those of the job's plan.

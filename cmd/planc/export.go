@@ -29,8 +29,9 @@ func importCommand(a *app) *cobra.Command {
 		Use:   "import FORMAT FILE...",
 		Short: "turn another trainer's file into a job with its plan pinned",
 		Long: `import reads the file of another trainer and prints a job of planc: its model, its recipe, and its plan as
-pins. Each field says the key and the line that it comes from. "planc help formats" lists the values of FORMAT. What
-the file lacks can be given by the flags of the job, such as --cluster. -o writes the job to a file.`,
+pins. Each field says the key and the line that it comes from. Notes name the keys that are not in the job, and why.
+"planc help formats" lists the values of FORMAT. What the file lacks can be given by the flags of the job, such as
+--cluster. -o writes the job to a file.`,
 		Example: "planc import megatron run.sh --cluster dgx-h100 --nodes 8 -o planc.yaml",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) < 2 {
@@ -74,6 +75,9 @@ func importJob(ui *console.Console, source *migrate.Source, overrides []spec.Ove
 	} else if err != nil {
 		return err
 	}
+	for _, note := range source.NotTaken() {
+		ui.Notef("note: %s", note)
+	}
 	source.Add(ui.Read, overrides...)
 	if out == "" {
 		return ui.Print(string(source.JobText()))
@@ -115,17 +119,17 @@ configuration and its ds_config.json, prints a patch of them.`,
 			if err != nil {
 				return err
 			}
-			for _, note := range e.notes {
+			for _, note := range e.Notes {
 				a.Notef("note: %s", note)
 			}
 			if out == "" {
-				return a.Print(string(e.text))
+				return a.Print(string(e.Text))
 			}
-			next := checkOf(format, out, e.text, e.job)
+			next := checkOf(format, out, e.Text, e.job)
 			if len(like) > 1 {
-				next = "patch < " + shell.QuotePath(out)
+				next = applied(e.Text, out)
 			}
-			return writeNewFile(a.Console, out, string(e.text), next)
+			return writeNewFile(a.Console, out, string(e.Text), next)
 		},
 	}
 	c.ValidArgsFunction = formatThen(formats.Written, jobArg)
@@ -190,9 +194,8 @@ func noJob(args []string, f *jobFlags, format *interop.Format, like []string) er
 
 // exported is another trainer's file for the plan of a job.
 type exported struct {
-	text  []byte
-	notes []string // what the plan needs in addition to the file
-	job   *loaded
+	*migrate.Exported
+	job *loaded
 }
 
 // exportJob returns the file of a format for a job's plan.
@@ -210,22 +213,9 @@ func exportJob(a *app, format *interop.Format, args []string, f jobFlags, like [
 	if err != nil {
 		return nil, err
 	}
-	j, err := loadJob(a.Console, args, f)
+	j, err := loadForExport(a.Console, args, f, &exportFiles{format, files, options})
 	if err != nil {
 		return nil, err
-	}
-	hasLock := j.path != "" && j.path != "-" && !missing(lock.PathOf(j.path))
-	if format.Engine != "" && !hasLock && !j.Has("train.engine") {
-		if len(files) > 0 {
-			if err := migrate.CheckLike(format, files, options); err != nil {
-				return nil, err
-			}
-		}
-		f.set = append(f.set, "train.engine="+format.Engine)
-		j, err = loadJob(a.Console, args, f)
-		if err != nil {
-			return nil, err
-		}
 	}
 	found, err := askPlan(a, j, lockFlags{})
 	if err != nil {
@@ -236,14 +226,71 @@ func exportJob(a *app, format *interop.Format, args []string, f jobFlags, like [
 	}
 	plan := found.Best.Plan
 	if !found.IsGiven {
-		plan, err = migrate.Best(format, found.Question, plan)
+		plan, err = migrate.Best(format, found.Question, plan, files, options)
 		if err != nil {
 			return nil, err
 		}
 	}
-	text, err := migrate.Export(format, found.Question, plan, files, options)
+	out, err := migrate.Export(format, found.Question, plan, files, options)
 	if err != nil {
 		return nil, err
 	}
-	return &exported{text, migrate.Notes(format, found.Question, plan), found.job}, nil
+	return &exported{out, found.job}, nil
+}
+
+// applied returns the command that applies a patch in a file; "" if there is none.
+func applied(patch []byte, file string) string {
+	if command := shell.Patch(string(patch)); command != "" {
+		return command + " < " + shell.QuotePath(file)
+	}
+	return ""
+}
+
+// exportFiles are a format and the user's files in it that an export edits.
+type exportFiles struct {
+	format  *interop.Format
+	files   []interop.File // none: the export writes a whole file
+	options interop.Options
+}
+
+// loadForExport reads the job that is exported. Unless the job or its lock says them, the engine is the format's, and
+// the precision is that of the user's files.
+func loadForExport(ui *console.Console, args []string, f jobFlags, to *exportFiles) (*loaded, error) {
+	j, err := readJob(ui, args, f)
+	if err != nil {
+		return nil, err
+	}
+	var sets []string
+	if j.path == "" || j.path == "-" || missing(lock.PathOf(j.path)) {
+		sets, err = to.settings(j)
+		if err != nil {
+			return nil, err
+		}
+	}
+	if len(sets) > 0 {
+		f.set = append(f.set, sets...)
+		j, err = readJob(ui, args, f)
+		if err != nil {
+			return nil, err
+		}
+	}
+	j.printNotes(ui)
+	return j, nil
+}
+
+// settings returns what an export sets in a job that does not say it, as arguments of --set.
+func (e *exportFiles) settings(j *loaded) (sets []string, err error) {
+	if e.format.Engine != "" && !j.Has("train.engine") {
+		if len(e.files) > 0 {
+			if err := migrate.CheckLike(e.format, e.files, e.options); err != nil {
+				return nil, err
+			}
+		}
+		sets = append(sets, "train.engine="+e.format.Engine)
+	}
+	if len(e.files) == 0 || j.Has("train.precision") {
+		return sets, nil
+	}
+	precision, err := migrate.Precision(e.format, e.files, e.options)
+	return append(sets, precision...), err
 }

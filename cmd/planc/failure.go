@@ -38,6 +38,9 @@ const (
 	// of an unknown kind.
 	codeBadData ir.Code = "BadData"
 
+	// codeBadCheckpoint is reported for a checkpoint that is damaged or incomplete.
+	codeBadCheckpoint ir.Code = "BadCheckpoint"
+
 	codeNoPlan = search.NoPlanCode
 )
 

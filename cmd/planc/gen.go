@@ -29,7 +29,8 @@ func genCommand(a *app) *cobra.Command {
 		Long: `gen writes JOB_planc.go next to the job: a file of the package in that folder, with Run, Main and Plan. It
 imports only github.com/planc-dev/planc/runtime and the standard library. The plan comes from the lock next to the
 job; without a lock, gen searches and writes one. A second run writes nothing. Files that planc did not generate are
-never overwritten. The code depends only on the job file, so that planc verify can check it; there is no --set.`,
+never overwritten. The code depends only on the job file and its data.tokenizer, which the code contains, so that planc
+verify can check it; there is no --set.`,
 		Example: "planc gen planc.yaml -o train\n//go:generate go tool planc gen -o train",
 		Args:    oneJob,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -96,6 +97,11 @@ func regenerate(ui *console.Console, d *decision, t *target) (*generated, error)
 		return nil, err
 	}
 	src, err := generateSource(ui, d, p, form{pkg: t.pkg, main: t.main, from: t.job})
+	if err != nil {
+		return nil, err
+	}
+	embedded, err := tokenizerSource(ui, d.job)
+	src = append(src, embedded...)
 	return &generated{decision: d, program: programHash(p), files: map[string][]byte{t.key: src}}, err
 }
 

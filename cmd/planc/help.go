@@ -100,8 +100,8 @@ func markdown(root *cobra.Command) string {
 		"`--set train.optimizer.lr=1e-4` or `--set plan.tp=null`. The others are short names of fields. Flags " +
 		"override the job file,\n" +
 		"and `--set` overrides the other flags.\n\n" + flagTable(job, nil))
-	for _, c := range root.Commands() {
-		if !c.Hidden && c.Name() != "completion" {
+	for _, c := range withParts(root.Commands()) {
+		if !c.Hidden && !strings.HasPrefix(c.CommandPath(), "planc completion") {
 			b.WriteString(commandSection(c, job))
 		}
 	}
@@ -120,16 +120,20 @@ func markdown(root *cobra.Command) string {
 // commandSection returns the section of one command: what it does, examples, its own flags.
 func commandSection(c *cobra.Command, job *pflag.FlagSet) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n## planc %s\n\n    planc %s\n\n%s\n\n", c.Name(), c.Use, c.Long)
+	fmt.Fprintf(&b, "\n## %s\n\n    %s %s\n\n%s\n\n", c.CommandPath(), c.Parent().CommandPath(), c.Use, c.Long)
 	title := "Example"
 	if strings.Contains(c.Example, "\n") {
 		title = "Examples"
 	}
 	fmt.Fprintf(&b, "%s:\n\n%s\n", title, indented(c.Example))
+	takesJob := c.Flags().Lookup("set") != nil
+	if !takesJob {
+		job = nil
+	}
 	if t := flagTable(c.LocalNonPersistentFlags(), job); t != "" {
 		b.WriteString("\n" + t)
 	}
-	if c.Flags().Lookup("set") != nil {
+	if takesJob {
 		b.WriteString("\nAnd the flags of the job.\n")
 	}
 	return b.String()

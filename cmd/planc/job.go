@@ -27,6 +27,15 @@ type loaded struct {
 // loadJob reads the job that the arguments and flags mean, and its cluster. It depends on no measurement of this
 // machine: a lock and generated code are the same bytes on every machine. Screens use loadHere.
 func loadJob(ui *console.Console, args []string, f jobFlags) (*loaded, error) {
+	j, err := readJob(ui, args, f)
+	if err == nil {
+		j.printNotes(ui)
+	}
+	return j, err
+}
+
+// readJob is loadJob without the job's notes.
+func readJob(ui *console.Console, args []string, f jobFlags) (*loaded, error) {
 	path, err := f.path(args)
 	if err != nil {
 		return nil, err
@@ -44,10 +53,14 @@ func loadJob(ui *console.Console, args []string, f jobFlags) (*loaded, error) {
 	if err != nil {
 		return nil, byFlags(path, err)
 	}
-	for _, note := range q.Notes() {
+	return &loaded{Question: q, path: path, overridden: len(f.overrides()) > 0}, nil
+}
+
+// printNotes prints the job's notes.
+func (j *loaded) printNotes(ui *console.Console) {
+	for _, note := range j.Notes() {
 		ui.Notef("note: %s", note)
 	}
-	return &loaded{Question: q, path: path, overridden: len(f.overrides()) > 0}, nil
 }
 
 // checkOtherJob returns an error if a file is not a job but a model or a file of another tool.

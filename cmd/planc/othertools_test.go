@@ -25,6 +25,8 @@ func TestOtherJobs(t *testing.T) {
 			"a configuration of DeepSpeed", "DeepSpeed"},
 		{"run.sh", "#!/bin/bash\ntorchrun pretrain_gpt.py --tensor-model-parallel-size 8 \\\n  --micro-batch-size 1\n",
 			"a script of Megatron-LM", "Megatron-LM"},
+		{"train.log", "world size: 8, data: 4\n--- arguments ---\n  tensor_model_parallel_size ..... 2\n",
+			"a log with the arguments of Megatron-LM", "Megatron-LM"},
 		{"acc.yaml", "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\nnum_processes: 8\n",
 			"a configuration of Accelerate", "PyTorch FSDP"},
 		{"lit.yaml", "trainer:\n  devices: 8\n", "a configuration of Lightning or NeMo", "Lightning"},

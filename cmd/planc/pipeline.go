@@ -49,10 +49,20 @@ type form struct {
 	on   codegen.Target
 }
 
-// generateSource is the generated Go of a decision.
+// generateSource is the generated Go of a decision. In code for a CPU, which gains nothing by it, weights do not lie
+// side by side.
 func generateSource(ui *console.Console, d *decision, p *ir.Program, f form) (src []byte, err error) {
 	err = ui.Timed("generate", func() (string, error) {
-		src, err = codegen.Go(input(d, p, f))
+		in := input(d, p, f)
+		if f.on == codegen.CPU && p.Recipe.Sides {
+			apart := p.Recipe
+			apart.Sides = false
+			in.Program, err = passes.Compile(d.job.Model(), d.Best.Plan, apart, passes.Options{Check: true})
+			if err != nil {
+				return "", err
+			}
+		}
+		src, err = codegen.Go(in)
 		return fmt.Sprintf("%d bytes of Go", len(src)), err
 	})
 	return src, err

@@ -45,9 +45,6 @@ const (
 	TooManyArguments ir.Code = "TooManyArguments"
 )
 
-// unsupportedCommands lists names of future commands. Each is refused as not supported yet.
-var unsupportedCommands = []string{"data", "checkpoint"}
-
 // commandHints maps words that people type instead of a command to what they should type.
 var commandHints = map[string]string{"version": "use planc --version", "train": "use planc run",
 	"build":  "use planc compile",
@@ -103,12 +100,12 @@ file, describe the job by flags: --model, --cluster and so on. "planc help exit"
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return flagError(c, err, a.args) })
 	root.AddCommand(planCommand(a), explainCommand(a), checkCommand(a), importCommand(a), exportCommand(a),
 		compileCommand(a), runCommand(a), genCommand(a), verifyCommand(a), diffCommand(a), irCommand(a))
-	root.AddCommand(validateCommand(a), calibrateCommand(a), modelsCommand(a), clustersCommand(a), initCommand(a),
-		doctorCommand(a), detectCommand(a))
+	root.AddCommand(validateCommand(a), calibrateCommand(a), modelsCommand(a), clustersCommand(a), dataCommand(a),
+		checkpointCommand(a), initCommand(a), doctorCommand(a), detectCommand(a))
 	root.SetHelpCommand(&cobra.Command{Use: "help [COMMAND]", Short: "print the help of a command", Hidden: true,
 		RunE: func(_ *cobra.Command, args []string) error { return helpOn(root, args) }})
 	onceEach(flags)
-	for _, c := range root.Commands() {
+	for _, c := range withParts(root.Commands()) {
 		onceEach(c.Flags())
 		c.Example = indented(c.Example)
 		complete(c)
@@ -116,6 +113,14 @@ file, describe the job by flags: --model, --cluster and so on. "planc help exit"
 	root.Example = indented(root.Example)
 	addCompletion(root)
 	return root
+}
+
+// withParts returns commands, and the commands of which they consist.
+func withParts(commands []*cobra.Command) (all []*cobra.Command) {
+	for _, c := range commands {
+		all = append(append(all, c), withParts(c.Commands())...)
+	}
+	return all
 }
 
 func (a *app) chdir() error {
@@ -133,18 +138,15 @@ func (a *app) chdir() error {
 func checkFirstWord(root *cobra.Command, args []string) error {
 	word := firstWord(args)
 	names := []string{"help", "completion", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}
-	shown := slices.Clone(unsupportedCommands)
+	var shown []string
 	for _, c := range root.Commands() {
 		names = append(names, c.Name())
 		if !c.Hidden {
 			shown = append(shown, c.Name())
 		}
 	}
-	switch {
-	case word == "" || slices.Contains(names, word):
+	if word == "" || slices.Contains(names, word) {
 		return nil
-	case slices.Contains(unsupportedCommands, word):
-		return inputErrorf(strict.NotYet, "", "not supported yet: planc %s; planc help lists the commands", word)
 	}
 	if fix := ir.Nearest(word, shown); fix != "" && commandHints[word] == "" {
 		return inputErrorf(UnknownCommand, fix, "unknown command %s", word)

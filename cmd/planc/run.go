@@ -87,7 +87,8 @@ func (r *execution) run(args, rest []string) error {
 	if err := errors.Join(checkGPUs(job, r.on), checkData(job, rest)); err != nil {
 		return err
 	}
-	built, err := (&compilation{app: r.app, job: job, locks: r.locks, on: r.on}).build(build.Request{Host: true}, "")
+	built, err := (&compilation{app: r.app, job: job, locks: r.locks, on: r.on,
+		withMetrics: slices.ContainsFunc(rest, servesMetrics)}).build(build.Request{Host: true}, "")
 	if err != nil {
 		return err
 	}
@@ -95,6 +96,11 @@ func (r *execution) run(args, rest []string) error {
 	// the binary escapes its output itself
 	return process.Launch(built.Binary, append([]string{filepath.Base(built.Binary)}, rest...),
 		process.Streams{In: r.Stdin, Out: r.Stdout.To, Err: r.Stderr.To})
+}
+
+// servesMetrics reports whether a flag of the binary makes it serve metrics.
+func servesMetrics(arg string) bool {
+	return arg == "--metrics" || strings.HasPrefix(arg, "--metrics=")
 }
 
 // otherData lists prefixes of the binary's flags with which it does not read the job's data.
@@ -109,7 +115,8 @@ func checkData(j *loaded, rest []string) error {
 	}
 	dir := binary.DataFolder(j.Question)
 	want := data.Spec{ValidFraction: j.Data.Valid.Fraction, Root: j.Data.Root, Dir: dir, Tokenizer: j.Data.Tokenizer,
-		SeqLen: j.Train.SeqLen, Vocab: j.Config.Vocab, Seed: j.Train.Seed}
+		SeqLen: j.Train.SeqLen, Vocab: j.Config.Vocab, Seed: j.Train.Seed, Sampling: j.Data.Sampling,
+		Weights: j.Data.Weights, Documents: j.Data.Documents}
 	var diags ir.Diags
 	files := map[string]ir.Pos{} // position of each file's name in the job
 	resolve := func(key string, from spec.Sources) (out []data.Source) {

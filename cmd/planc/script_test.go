@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 
 // The scripts of golden/script call planc as a command, which is this test's own process again.
 func TestMain(m *testing.M) {
+	plainBuilds = true                                        // golden/cases has optimized programs, as users do
 	layout.MessageWidth = 1 << 20                             // messages are compared word for word, each on its line
 	if err := os.Setenv(noMeasureVariable, "1"); err != nil { // what is recorded is the same on every machine
 		panic(err)
@@ -40,6 +42,12 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exit": exit, "bytes": writeBytes},
+		Condition: func(name string) (bool, error) { // long: the script takes more time than every run of the tests has
+			if name != "long" {
+				return false, fmt.Errorf("no condition %s", name)
+			}
+			return os.Getenv("PLANC_LAWS") == "long" || os.Getenv("PLANC_UPDATE") == "1", nil
+		},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("PLANC", filepath.SplitList(e.Getenv("PATH"))[0]) // the folder of the command itself
 			e.Setenv("GOCACHE", strings.TrimSpace(string(goCache)))

@@ -21,7 +21,7 @@ var syncFile = (*os.File).Sync
 // failure. The content is synced under a random new name, which is then renamed. It follows no link, neither at path
 // nor at the temporary name.
 func Replace(path string, perm fs.FileMode, write func(io.Writer) error) error {
-	f, err := createPartial(path, perm)
+	f, err := CreatePartial(path, perm)
 	if err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func Replace(path string, perm fs.FileMode, write func(io.Writer) error) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
-	if err := rename(f.Name(), path); err != nil {
+	if err := Rename(f.Name(), path); err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return nil
@@ -44,15 +44,15 @@ func ReplaceBytes(path string, data []byte, perm fs.FileMode) error {
 	})
 }
 
-// createPartial creates the file that becomes path. Its name is unpredictable, and O_EXCL keeps it from writing through
+// CreatePartial creates the file that becomes path. Its name is unpredictable, and O_EXCL keeps it from writing through
 // an existing file or link.
-func createPartial(path string, perm fs.FileMode) (*os.File, error) {
+func CreatePartial(path string, perm fs.FileMode) (*os.File, error) {
 	name := path + "." + strings.ToLower(rand.Text()[:10]) + ".partial"
-	return os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	return os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, perm)
 }
 
-// rename renames a synced file and syncs the folder, so that the name is as durable as the content.
-func rename(from, to string) error {
+// Rename renames a synced file and syncs the folder, so that the name is as durable as the content.
+func Rename(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return err
 	}

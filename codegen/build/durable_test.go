@@ -96,7 +96,7 @@ func TestReplaceFollowsNoLink(t *testing.T) {
 	if len(names) != 2 {
 		t.Errorf("the partial file has the same name twice: %v", names)
 	}
-	if _, err := createPartial(filepath.Join(dir, "none", "train"), 0o644); err == nil {
+	if _, err := CreatePartial(filepath.Join(dir, "none", "train"), 0o644); err == nil {
 		t.Error("no error in a folder that is not there")
 	}
 }

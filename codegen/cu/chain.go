@@ -10,8 +10,12 @@ type Chain struct {
 }
 
 // Operand describes the position and the storage type of an operand: names of package runtime/cpu's At (Whole, PerCol,
-// PerRow, One, Temp) and of package runtime/num's Elem (BF16, F16; "" is the type of the arithmetic).
-type Operand struct{ At, Elem string }
+// PerRow, One, Temp) and of package runtime/num's Elem (BF16, F16; "" is the type of the arithmetic). If it is one of
+// several sides of a value, its rows are that many rows apart.
+type Operand struct {
+	At, Elem string
+	Sides    int // 0: it is none
+}
 
 // Link computes operand To with Do, a name of package runtime/cpu's Do, from operands A, B and More and numbers C and
 // Base, rounded to Round.

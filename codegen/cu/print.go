@@ -162,10 +162,21 @@ func (p *printer) row() {
 	p.columns(all, nil, func() {
 		for i := range p.c.Operands {
 			if p.c.result(i) {
-				p.line("write<N>(x%d + i * cols + j, w%d);", i, p.c.maker(i, len(p.c.Links)))
+				p.line("write<N>(x%d + %s, w%d);", i, p.at(i), p.c.maker(i, len(p.c.Links)))
 			}
 		}
 	})
+}
+
+// at returns the index of an operand's pack.
+func (p *printer) at(i int) string {
+	switch o := p.c.Operands[i]; {
+	case o.At != "Whole":
+		return "j"
+	case o.Sides > 1:
+		return fmt.Sprintf("i * %d * cols + j", o.Sides)
+	}
+	return "i * cols + j"
 }
 
 // powers prints what a row has for exp(x-l) as power(x, base)*drift: nothing is valid if l is -Inf.
@@ -184,12 +195,8 @@ func (p *printer) columns(links, operands []int, body func()) {
 	}
 	p.block(over+"(j, cols, N)", func() {
 		for _, i := range p.read(links, operands) {
-			at := "j"
-			if p.c.Operands[i].At == "Whole" {
-				at = "i * cols + j"
-			}
 			p.line("A v%d[N];", i)
-			p.line("read<N>(v%d, x%d + %s);", i, i, at)
+			p.line("read<N>(v%d, x%d + %s);", i, i, p.at(i))
 		}
 		for _, k := range links {
 			p.line("A w%d[N];", k)

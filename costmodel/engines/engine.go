@@ -42,8 +42,9 @@ type Blocks struct {
 	PerExpert    bool
 	OpByOp       bool // the router's choice and rotary positions run op by op in PyTorch; otherwise as fused kernels
 	FusedExperts bool // an expert's activation and casts are fused into its GEMM kernels
-	// the classifier's GEMM columns per tp rank are priced as a multiple of this number. Memory, the embedding and
-	// gradient traffic use the vocabulary as it is; 0: no padding
+	// the classifier's GEMM columns per tp rank are a multiple of this number; 0: no padding. For planc, see
+	// VocabMultiple. For other engines, memory, the embedding and gradient traffic are priced with the vocabulary as it
+	// is.
 	PadVocab        int
 	SplitsExperts   bool // the backward pass of layers with experts may be split in two
 	RecomputesUp    bool // MLA's up-projections are recomputed
@@ -56,8 +57,10 @@ type Blocks struct {
 
 // Traffic says how the communication of a runtime overlaps compute, and what it sends.
 type Traffic struct {
-	Overlap  [2]bool // data-parallel traffic overlaps compute: with ZeRO 0, and with higher stages
-	Ahead    bool    // parameters are gathered during the next step's first forward pass
+	Overlap [2]bool // data-parallel traffic overlaps compute: with ZeRO 0, and with higher stages
+	// parameters are gathered during the next step's first forward pass. Engines that do not gather planc's buckets are
+	// assumed to overlap all of it.
+	Ahead    bool
 	HiddenTP float64 // fraction of tensor-parallel collectives that overlaps matmuls, on sm_90 and later
 	// fraction of the transfers to experts and back that can overlap another micro-batch's compute, at most the
 	// function's own time
@@ -107,11 +110,11 @@ const (
 // PlancEngine is planc's own runtime. On a CPU its constants are measured on its kernels. On GPUs it has the constants
 // of the most comparable engine, Megatron, because planc's own kernels are not measured.
 var PlancEngine = &Engine{Name: "planc", Doc: "planc's own binaries", Like: "megatron",
-	Kernels: costmodel.PlancKernels, Blocks: Blocks{Elementwise: 1},
-	Traffic: Traffic{Overlap: [2]bool{true, true}, Interfere: 0.107,
+	Kernels: costmodel.PlancKernels, Blocks: Blocks{Elementwise: 1, PadVocab: 64},
+	Traffic: Traffic{Overlap: [2]bool{true, true}, Ahead: true, Interfere: 0.107,
 		Sharded: costmodel.Contention{Slows: fsdpSlows, Gain: studiedGain}}}
 
-// Engines are the engines that can be priced, planc's first. PadVocab is the default of Megatron-LM's
+// Engines are the engines that can be priced, planc's first. Other engines' PadVocab is the default of Megatron-LM's
 // --make-vocab-size-divisible-by. Matrix, Attention, Elementwise, Host, Pass, Step and Interfere are fitted
 // (tools/validate, 2026-11-22).
 var Engines = []*Engine{
@@ -205,6 +208,23 @@ func (e *Engine) Sums(state ir.Precision) int {
 	return state.Grads.Size()
 }
 
+// VocabMultiple returns the multiple to which planc pads a rank's part of the vocabulary on a cluster; 0: it does not
+// pad. A row of 16-bit logits then begins at a multiple of 128 bytes. CPU kernels do not need it.
+func (e *Engine) VocabMultiple(c *costmodel.Cluster) int {
+	if !e.Own || c.IsCPU() {
+		return 0
+	}
+	return e.PadVocab
+}
+
+// Sides reports whether planc puts weights side by side on a cluster, so that one GEMM multiplies by all of them. Only
+// GPUs have kernels that read the parts of the result.
+func (e *Engine) Sides(c *costmodel.Cluster) bool { return e.Own && !c.IsCPU() }
+
+// PrepostsReceives reports whether planc's stages post a receive before the compute of the previous pass on a cluster.
+// On a CPU the receiver copies a message from the sender's memory, so there is nothing to post.
+func (e *Engine) PrepostsReceives(c *costmodel.Cluster) bool { return e.Own && !c.IsCPU() }
+
 // ExposedTP returns the fraction of tensor-parallel collectives that compute waits for. They overlap matmuls, in
 // chunks, only on sm_90 and later.
 func (e *Engine) ExposedTP(c *costmodel.Cluster) float64 {
@@ -233,7 +253,7 @@ func (e *Engine) Holds(m costmodel.Memory, p *ir.Plan) costmodel.Memory {
 	}
 	m.Overhead = int64(e.Context) + int64(groups)*int64(e.Group) +
 		int64(e.Slack*float64(m.Activations+m.Workspace+m.Comm))
-	m.Total = 0
+	m.Total, m.OverheadParts = 0, costmodel.OverheadParts{}
 	for _, part := range costmodel.MemoryParts {
 		m.Total += m.Part(part)
 	}

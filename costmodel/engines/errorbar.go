@@ -119,5 +119,5 @@ func (b ErrorBar) String() string {
 			words = append(words, w)
 		}
 	}
-	return fmt.Sprintf("%s: nine in ten of these published runs are within it", strings.Join(words, ", "))
+	return fmt.Sprintf("%s: nine in ten are within it", strings.Join(words, ", "))
 }

@@ -15,6 +15,12 @@ func (e *Engine) Contends(c *costmodel.Cluster, zero int) costmodel.Contention {
 	return costmodel.Contention{Slows: e.Interfere, Gain: e.Sharded.Gain}
 }
 
+// SetAhead sets how a step's gathers of updated parameters overlap the next step's first forward pass. For planc, the
+// buckets of the price are those that the compiled program gathers, so that each layer's wait is known.
+func (e *Engine) SetAhead(s *costmodel.Step) {
+	s.Ahead, s.ByLayer = e.Ahead && !e.Own, e.Ahead && e.Own
+}
+
 // Upper bounds of the gain of overlap. Lee et al., "Characterizing Compute-Communication Overlap in GPU-Accelerated
 // Distributed Deep Learning" (arXiv 2507.03114, 2025), measured GPT and LLaMA under FSDP and pipelines on A100, H100,
 // MI210 and MI250. Overlap slowed compute by 18.9 % on average; a step in sequence took 10.2 % longer on average and

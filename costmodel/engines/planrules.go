@@ -12,6 +12,7 @@ import (
 type Shape struct {
 	Layers  int
 	KVHeads int  // 0: the model has no attention
+	Group   int  // query heads per K/V head
 	Given   bool // the job gives stage_layers
 }
 
@@ -64,6 +65,7 @@ var megatronRules = []PlanRule{
 		OK: func(p *ir.Plan, m *Shape) bool {
 			return m.Given || p.PP == 1 || m.Layers%(p.PP*p.VPP) == 0
 		}, Value: unevenChunks},
+	expertsWithSP("megatron"),
 	selectiveWhole("megatron", "Megatron-LM, arguments.py: --recompute-granularity selective takes no "+
 		"--recompute-num-layers"),
 	ordersOf("megatron", "Megatron-LM, core/parallel_state.py: order tp-cp-ep-dp-pp, or tp-cp-ep-pp-dp with "+
@@ -77,6 +79,7 @@ var megatronFSDPRules = []PlanRule{
 			"dimensions", func(p *ir.Plan, _ *Shape) bool {
 			return p.PP == 1
 		}, nil},
+	expertsWithSP("megatron-fsdp"),
 	selectiveWhole("megatron-fsdp", "Megatron-LM, arguments.py: --recompute-granularity selective takes no "+
 		"--recompute-num-layers"),
 	ordersOf("megatron-fsdp", "Megatron-Bridge, training/config.py: use_tp_pp_dp_mapping is not supported with "+
@@ -104,12 +107,12 @@ var deepspeedRules = []PlanRule{
 }
 
 var fsdpRules = []PlanRule{
-	{"fsdp", "tp", "engine fsdp splits K/V heads over tp and does not repeat them: tp divides them",
+	{"fsdp", "tp", "engine fsdp splits heads evenly over tp and does not repeat them",
 		"a tp that divides them, or engine megatron",
 		"torchtitan, models/llama3/infra/parallelize.py: heads are sharded by DTensor",
 		func(p *ir.Plan, m *Shape) bool {
 			return m.KVHeads == 0 || m.KVHeads%p.TP == 0
-		}, nil},
+		}, unevenHeads},
 	{"fsdp", "zero", "engine fsdp reduces gradients once a step in a pipeline: zero is 0 or 1",
 		"pp 1 allows zero 2 and 3",
 		"PyTorch, distributed/pipelining/stage.py: backward_maybe_with_nosync", pipelinedZero, nil},
@@ -141,6 +144,20 @@ func unevenChunks(p *ir.Plan, m *Shape) string {
 	return fmt.Sprintf("%s: %d layers do not divide into %d chunks", pp, m.Layers, p.PP*p.VPP)
 }
 
+// HeadsName returns what messages call the K/V heads of a model, by the query heads per K/V head: those of a model
+// without groups are its attention heads.
+func HeadsName(group int) string {
+	if group <= 1 {
+		return "attention heads"
+	}
+	return "K/V heads"
+}
+
+// unevenHeads returns the number of heads that tp does not divide.
+func unevenHeads(p *ir.Plan, m *Shape) string {
+	return fmt.Sprintf("%d does not divide the %d %s", p.TP, m.KVHeads, HeadsName(m.Group))
+}
+
 // mostZero returns a condition that holds for plans up to a stage of ZeRO.
 func mostZero(limit int) func(*ir.Plan, *Shape) bool {
 	return func(p *ir.Plan, _ *Shape) bool { return p.Zero <= limit }
@@ -169,6 +186,15 @@ func ordersOf(engine, source string, orders ...string) PlanRule {
 	return PlanRule{engine, "axis_order", fmt.Sprintf("engine %s lays out ranks as %s", engine, joined(orders)),
 		"one of these, or engine planc", source,
 		func(p *ir.Plan, _ *Shape) bool { return slices.Contains(orders, p.AxisOrder) }, nil}
+}
+
+// expertsWithSP returns the rule of an engine that trains experts with tensor parallelism only if it also shards the
+// sequence. A plan of a model with experts has a capacity factor.
+func expertsWithSP(engine string) PlanRule {
+	return PlanRule{engine, "sp", fmt.Sprintf("engine %s trains experts with tp above 1 only with sp", engine),
+		"sp true, or tp 1", "Megatron-Core 0.7 to 0.19, core/transformer/moe/moe_layer.py: MoELayer.forward raises " +
+			"an error in training; Megatron-Core 0.4 to 0.6, core/model_parallel_config.py, with ep above 1",
+		func(p *ir.Plan, _ *Shape) bool { return p.MoESlack == 0 || p.TP == 1 || p.SP }, nil}
 }
 
 // selectiveWhole returns the rule of an engine that recomputes attention in all blocks or in none.

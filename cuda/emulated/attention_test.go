@@ -21,6 +21,8 @@ var attentions = []cuda.Attention{
 		Type: cuda.ValueFloat16},
 	{Batch: 3, Seq: 5, KSeq: 7, KHeads: 1, Group: 2, Dim: 8, Scale: 0.3, Type: cuda.ValueFloat16},
 	{Batch: 2, Seq: 6, KSeq: 8, KHeads: 3, Group: 1, Dim: 8, Scale: 1, Causal: true, Type: cuda.ValueBFloat16},
+	{Batch: 2, Seq: 9, KSeq: 9, KHeads: 2, Group: 1, Dim: 8, Pitch: 48, Scale: 0.5, Causal: true,
+		Type: cuda.ValueFloat16},
 }
 
 // attended is attention on a machine, with all that a run needs.
@@ -35,6 +37,11 @@ type attended struct {
 	host  [len(cuda.AttentionOperands{})][]float64 // after rounding
 }
 
+func shapeOf(x cuda.Attention) cpu.AttentionShape {
+	return cpu.AttentionShape{Batch: x.Batch, Seq: x.Seq, KSeq: x.KSeq, Heads: x.KHeads, Group: x.Group, Dim: x.Dim,
+		VDim: x.Dim, Scale: x.Scale, Causal: x.Causal, Window: x.Window, Pitch: x.Pitch}
+}
+
 // prepared uploads the operands.
 func prepared(t *testing.T, x cuda.Attention) *attended {
 	g := machine(t, 0)
@@ -45,9 +52,11 @@ func prepared(t *testing.T, x cuda.Attention) *attended {
 		room = max(room, r.plans[i].Workspace)
 	}
 	r.room = g.memory(room)
-	rows, keys := x.Batch*x.Seq*x.KHeads*x.Group, x.Batch*x.KSeq*x.KHeads
-	for i, n := range [...]int{rows * x.Dim, rows, rows * x.Dim, keys * x.Dim, keys * x.Dim, rows * x.Dim,
-		rows * x.Dim, keys * x.Dim, keys * x.Dim} {
+	rows := x.Batch * x.Seq * x.KHeads * x.Group
+	shape := shapeOf(x)
+	ldq, ldk, _ := shape.LD()
+	q, k := x.Batch*x.Seq*ldq, x.Batch*x.KSeq*ldk
+	for i, n := range [...]int{rows * x.Dim, rows, q, k, k, rows * x.Dim, q, k, k} {
 		kind := x.Type
 		if i == cuda.AttentionL {
 			kind = cuda.ValueFloat32
@@ -117,8 +126,7 @@ func TestAttention(t *testing.T) {
 // near compares with the loops in f64 on the same operands. The bound covers the rounding of intermediate
 // weights and gradients of scores.
 func near(t *testing.T, r *attended, x cuda.Attention) {
-	s := cpu.AttentionShape{Batch: x.Batch, Seq: x.Seq, KSeq: x.KSeq, Heads: x.KHeads, Group: x.Group, Dim: x.Dim,
-		VDim: x.Dim, Scale: x.Scale, Causal: x.Causal, Window: x.Window}
+	s := shapeOf(x)
 	want := r.host
 	k := cpu.Table[float64]()
 	k.Attention(want[cuda.AttentionO], want[cuda.AttentionL], want[cuda.AttentionQ], want[cuda.AttentionK],

@@ -11,8 +11,8 @@
 // one of the policies. Some faults end the process with a report (status 86): ranks that disagree on a
 // collective, ranks that wait for each other in different orders, and a program without progress for
 // PLANC_EMULATED_PATIENCE seconds. Memory is NaN until it is written. It has guards around it, and must not
-// be accessed after it is freed. PLANC_EMULATED_LOG names a file that logs all work and, when a device is
-// released, the resources that were not freed.
+// be accessed after it is freed. PLANC_EMULATED_LOG names a file that logs all work, the begin of each
+// device's first training step and, when a device is released, the resources that were not freed.
 //
 // The threads of a block run as in package emulate, in one of three orders that is drawn for each launch. A
 // fault in a kernel fails the context as on a GPU, with its reason on standard error.
@@ -23,5 +23,12 @@
 // process see the devices from the third on. PLANC_EMULATED_BREAK=40 breaks the network after 40 calls of
 // NCCL: one call hangs, and its communicator reports an error. With PLANC_EMULATED_HANG=40 one hangs
 // without an error. cuBLASLt's GEMMs are exact up to the rounding of their sums, whose order differs from a
-// GPU's.
+// GPU's. PLANC_EMULATED_EPILOGUES=8 makes it refuse epilogues unless all leading dimensions are multiples of 8.
+// Its heuristic suggests three algorithms, which add in different orders. PLANC_EMULATED_TIMES=546111 are the
+// milliseconds between two events after a GEMM by each of them, and by each if the epilogue sums the gradient of a
+// bias; otherwise it is 1.
+//
+// Libraries connect ranks and load kernels at first use. A call fails that does so after the device's first
+// training step has begun, because a GPU may then wait for work that waits for another rank. A step begins
+// with the kernel that PLANC_EMULATED_STEP names.
 package emulated

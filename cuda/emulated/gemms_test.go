@@ -111,7 +111,7 @@ func TestFaulty(t *testing.T) {
 	case "order":
 		ranks(t, 2, func(g *gpu, c *cuda.Comm) {
 			s, x := g.stream(), g.memory(256)
-			d := need(c.Split(t.Context(), 0, 0))
+			d := need(c.Split(t.Context(), 0, 0, 0))
 			both := []*cuda.Comm{c, d}
 			for i := range both {
 				try(both[(i+c.Rank)%2].AllReduce(s, x.Pointer, x.Pointer, 1, cuda.Float32, cuda.Sum))

@@ -34,8 +34,11 @@ func (m Machine) Bin() string { return filepath.Join(m.Dir, "bin") }
 // It appends more, such as PLANC_EMULATED_ORDER=late, PLANC_EMULATED_LOG=FILE or PLANC_EMULATED_GPUS=4.
 func (m Machine) Env(more ...string) []string {
 	path := m.Bin() + string(os.PathListSeparator) + os.Getenv("PATH")
-	return append([]string{"PATH=" + path, "LD_LIBRARY_PATH=" + m.Lib()}, more...)
+	return append([]string{"PATH=" + path, "LD_LIBRARY_PATH=" + m.Lib(), "PLANC_EMULATED_STEP=" + firstKernel}, more...)
 }
+
+// firstKernel is the kernel with which runtime/gpu begins a training step.
+const firstKernel = "choose_i32"
 
 // units are the libraries' sources. They form one library with several names, because they share the
 // streams.

@@ -190,7 +190,7 @@ func ranks(t *testing.T, n int, f func(g *gpu, c *cuda.Comm)) {
 		group.Go(func() {
 			t.Run(fmt.Sprint("rank", rank), func(t *testing.T) {
 				g := machine(t, rank)
-				c := need(nccl.Join(context.Background(), id, rank, n))
+				c := need(nccl.Join(context.Background(), id, rank, n, 0))
 				f(g, c)
 				try(c.Close(context.Background()))
 			})
@@ -212,7 +212,7 @@ func TestCollectives(t *testing.T) {
 				t.Errorf("gathered %v of rank %d", got, i)
 			}
 		}
-		half := need(c.Split(context.Background(), c.Rank%2, 0))
+		half := need(c.Split(context.Background(), c.Rank%2, 0, 0))
 		try(half.AllReduce(s, x.Pointer, x.Pointer, 64, cuda.Float32, cuda.Sum))
 		if got, want := g.first(s, x), float32(4+2*(c.Rank%2)); got != want {
 			t.Errorf("rank %d has the sum %v of its half, not %v", c.Rank, got, want)

@@ -56,7 +56,7 @@ template <int W, class T> __device__ void attend(T* o, Acc<T>* lse, const T* q, 
 	const A none = -(A)__uint_as_float(0x7f800000u);
 	const Head d = headOf(s, b, hg);
 	const int lane = threadIdx.x, warp = threadIdx.y, n = s.heads * s.group, rows = min(TILE, s.seq - i0), c = c0 + column<W>();
-	const i64 row0 = ((i64)b * s.seq + i0) * n + hg, key0 = (i64)b * s.kseq * s.heads + d.h;
+	const i64 row0 = ((i64)b * s.seq + i0) * n + hg;
 	SHARED(A, p, TILE * (TILE + 1));
 	SHARED(A, factor, TILE);
 	A top[EACH], sum[EACH], out[perThread<W>];
@@ -73,7 +73,7 @@ template <int W, class T> __device__ void attend(T* o, Acc<T>* lse, const T* q, 
 	for (int j0 = firstKey(s, i0); j0 < end; j0 += TILE) {
 		const int keys = min(TILE, end - j0);
 		A x[EACH] = {};
-		dotRows(x, q + row0 * s.dim, (i64)n * s.dim, rows, k + (key0 + (i64)j0 * s.heads) * s.dim, (i64)s.heads * s.dim, keys, s.dim);
+		dotRows(x, q + queryHead(s, b, i0, hg) * s.dim, (i64)s.qheads * s.dim, rows, k + keyHead(s, b, j0, d.h) * s.dim, (i64)s.kheads * s.dim, keys, s.dim);
 		const int at = keyAt(s, j0 + lane);
 		for (int r = 0; r < EACH; r++) {
 			const int i = queryAt(s, i0 + warp * EACH + r);
@@ -83,13 +83,13 @@ template <int W, class T> __device__ void attend(T* o, Acc<T>* lse, const T* q, 
 			A w = seen && most != none ? expOf(x[r] - most) : 0;
 			sum[r] = sum[r] * f + overRow(w, Plus());
 			top[r] = most;
-			if (seen) w *= kept<A>(s, d, i, at);
+			if (seen) w *= kept<asks, A>(s, d, i, at);
 			p[(warp * EACH + r) * (TILE + 1) + lane] = w;
 			if (lane == 0) factor[warp * EACH + r] = f;
 		}
 		__syncthreads();
 		for (int r = 0; r < perThread<W>; r++) out[r] *= factor[firstRow<W>() + r];
-		if (c < s.vdim) addRows<W, false>(out, p, v + (key0 + (i64)j0 * s.heads) * s.vdim + c, (i64)s.heads * s.vdim, keys);
+		if (c < s.vdim) addRows<W, false>(out, p, v + keyHead(s, b, j0, d.h) * s.vdim + c, (i64)s.kheads * s.vdim, keys);
 		__syncthreads(); // p and factor have been read
 	}
 	for (int r = 0; r < EACH; r++) {
@@ -154,8 +154,8 @@ __device__ void weighTile(Acc<T>* w, const T* q, const T* k, const T* v, const T
 	typedef Acc<T> A;
 	const int lane = threadIdx.x, warp = threadIdx.y, n = s.heads * s.group, at = keyAt(s, j0 + lane);
 	A x[EACH] = {}, dp[EACH] = {};
-	dotRows(x, q, (i64)n * s.dim, rows, k, (i64)s.heads * s.dim, keys, s.dim);
-	if (slope) dotRows(dp, dout, (i64)n * s.vdim, rows, v, (i64)s.heads * s.vdim, keys, s.vdim);
+	dotRows(x, q, (i64)s.qheads * s.dim, rows, k, (i64)s.kheads * s.dim, keys, s.dim);
+	if (slope) dotRows(dp, dout, (i64)n * s.vdim, rows, v, (i64)s.kheads * s.vdim, keys, s.vdim);
 	for (int r = 0; r < EACH; r++) {
 		const int i = warp * EACH + r;
 		if (i < rows && lane < keys)
@@ -173,23 +173,24 @@ __device__ void gradQ(T* dq, const T* dout, const T* q, const T* k, const T* v, 
 	typedef Acc<T> A;
 	const Head d = headOf(s, b, hg);
 	const int n = s.heads * s.group, rows = min(TILE, s.seq - i0), c = c0 + column<W>(), end = endKey(s, i0 + rows - 1);
-	const i64 row0 = ((i64)b * s.seq + i0) * n + hg, key0 = (i64)b * s.kseq * s.heads + d.h;
+	const i64 row0 = ((i64)b * s.seq + i0) * n + hg;
+	const i64 query0 = queryHead(s, b, i0, hg);
 	SHARED(A, w, TILE * (TILE + 1));
 	A sum[perThread<W>];
 	for (int r = 0; r < perThread<W>; r++) {
 		const int i = firstRow<W>() + r;
-		sum[r] = s.more && i < rows && c < s.dim ? wide(dq[(row0 + (i64)i * n) * s.dim + c]) : 0;
+		sum[r] = s.more && i < rows && c < s.dim ? wide(dq[(query0 + (i64)i * s.qheads) * s.dim + c]) : 0;
 	}
 	for (int j0 = firstKey(s, i0); j0 < end; j0 += TILE) {
 		const int keys = min(TILE, end - j0);
-		const i64 key = key0 + (i64)j0 * s.heads;
-		weighTile(w, q + row0 * s.dim, k + key * s.dim, v + key * s.vdim, dout + row0 * s.vdim, lse + row0, dot + row0, s, d, i0, rows, j0, keys, true);
-		if (c < s.dim) addRows<W, false>(sum, w, k + key * s.dim + c, (i64)s.heads * s.dim, keys);
+		const i64 key = keyHead(s, b, j0, d.h);
+		weighTile(w, q + query0 * s.dim, k + key * s.dim, v + key * s.vdim, dout + row0 * s.vdim, lse + row0, dot + row0, s, d, i0, rows, j0, keys, true);
+		if (c < s.dim) addRows<W, false>(sum, w, k + key * s.dim + c, (i64)s.kheads * s.dim, keys);
 		__syncthreads(); // w has been read
 	}
 	for (int r = 0; r < perThread<W>; r++) {
 		const int i = firstRow<W>() + r;
-		if (i < rows && c < s.dim) dq[(row0 + (i64)i * n) * s.dim + c] = narrow<T>(sum[r]);
+		if (i < rows && c < s.dim) dq[(query0 + (i64)i * s.qheads) * s.dim + c] = narrow<T>(sum[r]);
 	}
 }
 
@@ -199,7 +200,7 @@ __device__ void gradKV(T* dkv, const T* dout, const T* q, const T* k, const T* v
 	typedef Acc<T> A;
 	const int n = s.heads * s.group, keys = min(TILE, s.kseq - j0), c = c0 + column<W>(), width = values ? s.vdim : s.dim;
 	const int end = endQuery(s, j0 + keys - 1);
-	const i64 key = ((i64)b * s.kseq + j0) * s.heads + h;
+	const i64 key = keyHead(s, b, j0, h);
 	SHARED(A, w, TILE * (TILE + 1));
 	A sum[perThread<W>] = {};
 	for (int g = 0; g < s.group; g++) {
@@ -207,14 +208,15 @@ __device__ void gradKV(T* dkv, const T* dout, const T* q, const T* k, const T* v
 		for (int i0 = firstQuery(s, j0); i0 < end; i0 += TILE) {
 			const int rows = min(TILE, end - i0);
 			const i64 row = ((i64)b * s.seq + i0) * n + h * s.group + g;
-			weighTile(w, q + row * s.dim, k + key * s.dim, v + key * s.vdim, dout + row * s.vdim, lse + row, dot + row, s, d, i0, rows, j0, keys, !values);
-			if (c < width) addRows<W, true>(sum, w, (values ? dout : q) + row * width + c, (i64)n * width, rows);
+			const T *query = q + queryHead(s, b, i0, h * s.group + g) * s.dim, *slope = dout + row * s.vdim;
+			weighTile(w, query, k + key * s.dim, v + key * s.vdim, slope, lse + row, dot + row, s, d, i0, rows, j0, keys, !values);
+			if (c < width) addRows<W, true>(sum, w, (values ? slope : query) + c, (i64)(values ? n : s.qheads) * width, rows);
 			__syncthreads(); // w has been read
 		}
 	}
 	for (int r = 0; r < perThread<W>; r++) {
 		const int j = firstRow<W>() + r;
-		if (j < keys && c < width) dkv[(key + (i64)j * s.heads) * width + c] = narrow<T>(sum[r]);
+		if (j < keys && c < width) dkv[(key + (i64)j * s.kheads) * width + c] = narrow<T>(sum[r]);
 	}
 }
 

@@ -11,15 +11,20 @@ import (
 
 // attend has the layout of Attend in attention.cuh.
 type attend struct {
-	Key, Least                                                               uint64
-	Scale, Softcap, Keep                                                     float64
-	Batch, Seq, KSeq, Heads, Group, Dim, VDim                                int32
-	Causal, Window, More, Alibi, Drops                                       int32
-	Pos, Half, Then, KPos, KHalf, KThen                                      int32
-	Batch0, Head0, Group0, HeadsAll, GroupAll, SeqAll, KSeqAll, KeyAddressed int32
+	Key, Least                                uint64
+	Scale, Softcap, Keep                      float64
+	Batch, Seq, KSeq, Heads, Group, Dim, VDim int32
+	Causal, Window, More, Alibi, Drops        int32
+	Pos, Half, Then, KPos, KHalf, KThen       int32
+	Part                                      attendPart
+	KeyAddressed                              int32
+	QHeads, KHeads                            int32
 }
 
-// AttentionShape encodes a shape as kernels take it by value: 144 bytes, aligned at 8.
+// attendPart says which part of the whole weights the shape is.
+type attendPart struct{ Batch0, Head0, Group0, HeadsAll, GroupAll, SeqAll, KSeqAll int32 }
+
+// AttentionShape encodes a shape as kernels take it by value: 152 bytes, aligned at 8.
 func AttentionShape(s *cpu.AttentionShape) []byte { return attentionShape(s, false) }
 
 // AttentionShapeKeyed encodes a shape whose Key is the device address of a key that changes from step to
@@ -39,8 +44,12 @@ func attentionShape(s *cpu.AttentionShape, keyed bool) []byte {
 		VDim:   n(s.VDim),
 		Causal: is(s.Causal), Window: n(s.Window), More: is(s.More), Alibi: is(s.Alibi), Drops: is(s.Dropout > 0),
 		Pos: n(s.Pos0), Half: n(s.Half), Then: n(s.Pos1), KPos: n(s.KPos0), KHalf: n(s.KHalf), KThen: n(s.KPos1),
-		Batch0: n(s.Batch0), Head0: n(s.Head0), Group0: n(s.Group0), HeadsAll: n(s.HeadsAll), GroupAll: n(s.GroupAll),
-		SeqAll: n(s.SeqAll), KSeqAll: n(s.KSeqAll), KeyAddressed: is(keyed)}
+		Part: attendPart{n(s.Batch0), n(s.Head0), n(s.Group0), n(s.HeadsAll), n(s.GroupAll), n(s.SeqAll),
+			n(s.KSeqAll)}, KeyAddressed: is(keyed)}
+	ldq, ldk, _ := s.LD()
+	if s.Dim > 0 {
+		a.QHeads, a.KHeads = n(ldq/s.Dim), n(ldk/s.Dim)
+	}
 	if s.Dropout > 0 {
 		a.Key, a.Least, a.Keep = s.Key, rng.Least(s.Dropout), 1/(1-s.Dropout)
 	}
@@ -67,35 +76,43 @@ const (
 
 // onTensorCores reports whether there are tensor-core kernels for the shape.
 func onTensorCores(s *cpu.AttentionShape, suffix string) bool {
-	return slices.Contains(narrow, suffix) && s.Dim == s.VDim && slices.Contains([]int{64, 80, 96, 128}, s.Dim)
+	return slices.Contains(narrow, suffix) && s.Dim == s.VDim && slices.Contains(mmaDims, s.Dim) &&
+		slices.Contains(Extras, extras(s))
 }
 
-// extras returns the ending of the names of tensor-core kernels that support no more than the shape needs: "" for plain
-// scores, "_capped" for soft caps, "_any" for ALiBi and dropout too.
-func extras(s *cpu.AttentionShape) string {
-	switch {
-	case s.Alibi || s.Dropout > 0:
-		return "_any"
-	case s.Softcap > 0:
-		return "_capped"
+// mmaDims lists the head dims of the tensor-core kernels.
+var mmaDims = []int{64, 80, 96, 128}
+
+// Extras lists what tensor-core kernels add to plain scores, as the endings of their names: "_capped" for soft
+// caps, "_alibi" for ALiBi, "_drop" for dropout. What a kernel does not add costs it nothing.
+var Extras = []string{"", "_capped", "_alibi", "_drop", "_capped_drop", "_alibi_drop"}
+
+// extras returns the ending for what the shape needs. Not all endings are in [Extras].
+func extras(s *cpu.AttentionShape) (ending string) {
+	if s.Softcap > 0 {
+		ending += "_capped"
 	}
-	return ""
+	if s.Alibi {
+		ending += "_alibi"
+	}
+	if s.Dropout > 0 {
+		ending += "_drop"
+	}
+	return ending
 }
 
 // onTensorCoresTable lists the attention kernels on tensor cores.
 func onTensorCoresTable() (out []Kernel) {
-	for _, dim := range []string{"64", "80", "96", "128"} {
-		for _, ending := range []string{"", "_capped", "_any"} {
-			out = append(out,
-				Kernel{Name: "attention" + dim + ending, File: "attention_mma.cu",
-					Params: "o:T lse:A q:T k:T v:T shape:s", Types: narrow, Loop: "cpu.Attention",
-					Launch: attentionwise},
-				Kernel{Name: "attention" + dim + "_grad_q" + ending, File: "attention_mma_grad.cu",
-					Params: "dq:T dout:T q:T k:T v:T lse:A dot:A shape:s", Types: narrow, Loop: "cpu.AttentionGrad",
-					Launch: attentionwise},
-				Kernel{Name: "attention" + dim + "_grad_kv" + ending, File: "attention_mma_grad.cu",
-					Params: "dk:T dv:T dout:T q:T k:T v:T lse:A dot:A shape:s", Types: narrow,
-					Loop: "cpu.AttentionGrad", Launch: attentionwise})
+	for _, dim := range mmaDims {
+		name := fmt.Sprint("attention", dim)
+		add := func(kernel, params, loop string) {
+			out = append(out, Kernel{Name: name + kernel, File: name + ".cu", Params: params, Types: narrow, Loop: loop,
+				Launch: attentionwise})
+		}
+		for _, ending := range Extras {
+			add(ending, "o:T lse:A q:T k:T v:T shape:s", "cpu.Attention")
+			add("_grad_q"+ending, "dq:T dout:T q:T k:T v:T lse:A dot:A shape:s", "cpu.AttentionGrad")
+			add("_grad_kv"+ending, "dk:T dv:T dout:T q:T k:T v:T lse:A dot:A shape:s", "cpu.AttentionGrad")
 		}
 	}
 	return out

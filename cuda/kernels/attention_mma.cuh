@@ -5,32 +5,20 @@
 #include "attention.cuh"
 #include "mma.cuh"
 
-#define LOG2E 1.44269504088896340736f
 #define MINUS_INF (-__uint_as_float(0x7f800000u))
 
-// What a kernel supports besides plain scores is a template parameter: nothing, soft caps, or soft caps,
-// ALiBi and dropout, which are then tested for each element.
-enum Extras { plain, capped, anyExtras };
-
 // scoreOf2 returns the score of the query at i and the key at j in units of log 2.
-template <Extras E> __device__ inline float scoreOf2(const Attend& s, const Head& d, float x, int i, int j) {
-	if (E == plain) return x * ((float)s.scale * LOG2E);
-	if (E == capped) return softcap(x * (float)s.scale, (float)s.softcap) * LOG2E;
-	return score(s, d, x, i, j) * LOG2E;
+template <int E> __device__ inline float scoreOf2(const Attend& s, const Head& d, float x, int i, int j) {
+	if (E & caps) x = softcap(x * (float)s.scale, (float)s.softcap) * LOG2E;
+	else x *= (float)s.scale * LOG2E;
+	if (E & slopes) x += d.slope2 * (j - i);
+	return x;
 }
 
 // weigh2 is weighSeen with lse in units of log 2; the caller passes the visibility.
-template <Extras E> __device__ inline void weigh2(const Attend& s, const Head& d, float& x, float& dp, float lse, float dot, int i, int j, bool seen) {
-	if (!seen || lse == MINUS_INF) {
-		x = dp = 0;
-	} else if (E == anyExtras) {
-		weigh(s, d, x, dp, exp2Of(scoreOf2<E>(s, d, x, i, j) - lse), dot, i, j);
-	} else {
-		const float p = exp2Of(scoreOf2<E>(s, d, x, i, j) - lse);
-		dp = p * (dp - dot) * (float)s.scale;
-		if (E == capped) dp *= softcapGrad(x * (float)s.scale, (float)s.softcap);
-		x = p;
-	}
+template <int E> __device__ inline void weigh2(const Attend& s, const Head& d, float& x, float& dp, float lse, float dot, int i, int j, bool seen) {
+	if (!seen || lse == MINUS_INF) x = dp = 0;
+	else weigh<E>(s, d, x, dp, exp2Of(scoreOf2<E>(s, d, x, i, j) - lse), dot, i, j);
 }
 
 // allSee reports whether all of rows queries from i0 on see all keys from j0 on.
@@ -38,13 +26,12 @@ __device__ inline bool allSee(const Attend& s, int i0, int rows, int j0, int key
 	return (!s.causal || keyAt(s, j0 + keys - 1) <= queryAt(s, i0)) && (s.window == 0 || keyAt(s, j0) > queryAt(s, i0 + rows - 1) - s.window);
 }
 
-// fetchKeys starts copying N keys and values of head d from j0 on, below end, to a step's two tiles. It
-// always closes a group of copies, which may be empty.
-template <int D, int N, class T> __device__ inline void fetchKeys(T* tiles, int step, const T* k, const T* v, const Attend& s, const Head& d, int j0, int end, bool packs) {
-	const i64 ld = (i64)s.heads * D, first = ((i64)d.b * s.kseq + j0) * ld + d.h * D;
-	if (j0 < end) {
-		fetch<D, N>(tiles + step * 2 * N * pitch<D>, k + first, ld, end - j0, packs);
-		fetch<D, N>(tiles + (step * 2 + 1) * N * pitch<D>, v + first, ld, end - j0, packs);
+// fetchKeys starts copying N keys and values from element first on to a step's two tiles; left are the head's keys from
+// there on, in rows that are ld elements apart. It always closes a group of copies, which may be empty.
+template <int D, int N, class T> __device__ inline void fetchKeys(T* tiles, int step, const T* k, const T* v, i64 first, i64 ld, int left, bool packs) {
+	if (left > 0) {
+		fetch<D, N>(tiles + step * 2 * N * pitch<D>, k + first, ld, left, packs);
+		fetch<D, N>(tiles + (step * 2 + 1) * N * pitch<D>, v + first, ld, left, packs);
 	}
 	copyGroup();
 }

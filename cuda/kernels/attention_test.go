@@ -3,7 +3,9 @@ package kernels
 import (
 	"fmt"
 	"math"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/planc-dev/planc/cuda/kernels/emulate"
@@ -36,10 +38,10 @@ var attentionShapes = map[string]cpu.AttentionShape{
 	"alibi": {Batch: 1, Seq: 37, KSeq: 39, Heads: 2, Group: 1, Dim: 3, VDim: 4, Scale: 0.6, Causal: true, Alibi: true,
 		Pos0: 4, KPos0: 2, Head0: 1, HeadsAll: 3, GroupAll: 1},
 	"zigzag": {Batch: 1, Seq: 48, KSeq: 48, Heads: 1, Group: 2, Dim: 4, VDim: 4, Scale: 0.5, Causal: true,
-		Pos0: 24, Half: 24, Pos1: 144, KPos0: 0, KHalf: 24, KPos1: 168},
+		Pos0: 24, Zigzag: cpu.Zigzag{Half: 24, Pos1: 144, KHalf: 24, KPos1: 168}},
 	"zigzag keys of later": {Batch: 1, Seq: 48, KSeq: 48, Heads: 1, Group: 1, Dim: 4, VDim: 4, Scale: 0.5,
 		Causal: true, Window: 30,
-		Pos0: 0, Half: 24, Pos1: 168, KPos0: 24, KHalf: 24, KPos1: 144},
+		KPos0: 24, Zigzag: cpu.Zigzag{Half: 24, Pos1: 168, KHalf: 24, KPos1: 144}},
 	"more": {Batch: 2, Seq: 35, KSeq: 33, Heads: 1, Group: 2, Dim: 6, VDim: 5, Scale: 0.5, Causal: true,
 		More: true, Pos0: 20},
 	"more, wide": {Batch: 1, Seq: 33, KSeq: 40, Heads: 1, Group: 1, Dim: 200, VDim: 140, Scale: 0.1,
@@ -192,11 +194,19 @@ func mmaShapes(dim int) map[string]cpu.AttentionShape {
 	shapes["zigzag window"] = shaped(func(s *cpu.AttentionShape) {
 		s.Window, s.Pos0, s.Half, s.Pos1, s.KHalf, s.KPos1 = 90, 50, 50, 200, 50, 250
 	})
-	shapes["all at once"] = shaped(func(s *cpu.AttentionShape) {
-		s.Group, s.Softcap, s.Alibi, s.Dropout, s.Key, s.HeadsAll, s.GroupAll, s.SeqAll, s.KSeqAll = 2, 4, true, 0.2,
-			3, 1, 2, 100, 100
-	})
-	shapes["capped"] = shaped(func(s *cpu.AttentionShape) { s.Softcap = 2 })
+	for _, extras := range Extras[1:] {
+		shapes[extras] = shaped(func(s *cpu.AttentionShape) {
+			if strings.Contains(extras, "capped") {
+				s.Softcap = 2
+			}
+			s.Alibi = strings.Contains(extras, "alibi")
+			if strings.Contains(extras, "drop") {
+				s.Dropout = 0.2
+			}
+			s.Seq, s.KSeq, s.Pos0, s.Group, s.Key, s.HeadsAll, s.GroupAll, s.SeqAll, s.KSeqAll = 70, 90, 20, 2, 3, 1, 2,
+				100, 100
+		})
+	}
 	shapes["blind"] = shaped(func(s *cpu.AttentionShape) { s.KPos0, s.KSeq = 60, 70 })
 	shapes["no keys"] = shaped(func(s *cpu.AttentionShape) { s.KSeq = 0 })
 	return shapes
@@ -205,34 +215,92 @@ func mmaShapes(dim int) map[string]cpu.AttentionShape {
 // On tensor cores, weights are rounded before they are multiplied. A result may be off by that rounding of
 // its largest terms.
 func TestAttentionOnTensorCores(t *testing.T) {
-	inEachType(t, "attention64", func(b bench) {
-		for _, dim := range []int{64, 80, 96, 128} {
-			for name, s := range mmaShapes(dim) {
-				if step := Attention(&s, b.name); step.Kernel != fmt.Sprint("attention", dim)+extras(&s) {
-					t.Fatalf("head dim %d: %s", dim, step.Kernel)
-				}
-				x, a := b.attend(s), b.computed()
-				o, lse := x.first(b.elem, x.o0), x.first(a, x.l0)
-				b.step(Attention(&s, b.name), o, lse, b.buffer(x.q), b.buffer(x.k), b.buffer(x.v), AttentionShape(&s))
-				name = fmt.Sprint(dim, ", ", name)
-				b.near(t, name+": o", b.values(o), x.o, b.unit/b.sums, size(x.v)/(1-s.Dropout))
-				a.near(t, name+": lse", a.values(lse), x.lse, 256, 1)
-				skewed := b.buffer(x.q)
-				skewed.Skew = b.size
-				second := x.first(b.elem, x.o0)
-				b.step(Attention(&s, b.name), second, x.first(a, x.l0), skewed, b.buffer(x.k), b.buffer(x.v),
-					AttentionShape(&s))
-				b.near(t, name+": o of queries that are not aligned", b.values(second), b.values(o), 0, 0)
-			}
+	onEachDim(t, func(b bench, name string, s cpu.AttentionShape) {
+		if step := Attention(&s, b.name); step.Kernel != fmt.Sprint("attention", s.Dim)+extras(&s) {
+			b.Fatalf("head dim %d: %s", s.Dim, step.Kernel)
 		}
+		x, a := b.attend(s), b.computed()
+		o, lse := x.first(b.elem, x.o0), x.first(a, x.l0)
+		b.step(Attention(&s, b.name), o, lse, b.buffer(x.q), b.buffer(x.k), b.buffer(x.v), AttentionShape(&s))
+		b.near(b.T, name+": o", b.values(o), x.o, b.unit/b.sums, size(x.v)/(1-s.Dropout))
+		a.near(b.T, name+": lse", a.values(lse), x.lse, 256, 1)
+		skewed := b.buffer(x.q)
+		skewed.Skew = b.size
+		second := x.first(b.elem, x.o0)
+		b.step(Attention(&s, b.name), second, x.first(a, x.l0), skewed, b.buffer(x.k), b.buffer(x.v),
+			AttentionShape(&s))
+		b.near(b.T, name+": o of queries that are not aligned", b.values(second), b.values(o), 0, 0)
 	})
 }
 
 func TestAttentionGradOnTensorCores(t *testing.T) {
-	inEachType(t, "attention64", func(b bench) {
-		for _, dim := range []int{64, 80, 96, 128} {
+	onEachDim(t, func(b bench, name string, s cpu.AttentionShape) {
+		b.testGrad(name, s, AttentionGrad(&s, b.name))
+	})
+}
+
+// onEachDim runs a test with the shapes of each head dim.
+func onEachDim(t *testing.T, test func(b bench, name string, s cpu.AttentionShape)) {
+	for _, dim := range mmaDims {
+		if t.Failed() && os.Getenv("PLANC_MUTATION") != "" {
+			return
+		}
+		inEachType(t, fmt.Sprint("attention", dim), func(b bench) {
 			for name, s := range mmaShapes(dim) {
-				b.testGrad(fmt.Sprint(dim, ", ", name), s, AttentionGrad(&s, b.name))
+				test(b, fmt.Sprint(dim, ", ", name), s)
+			}
+		})
+	}
+}
+
+// spread returns rows of cols elements that begin every pitch elements, with NaN between them.
+func spread(v []float64, cols, pitch int) []float64 {
+	rows := len(v) / cols
+	out := nans((rows-1)*pitch + cols)
+	for i := range rows {
+		copy(out[i*pitch:], v[i*cols:][:cols])
+	}
+	return out
+}
+
+// sideBySide covers plain and tensor-core kernels whose operands lie side by side.
+var sideBySide = []cpu.AttentionShape{
+	{Batch: 2, Seq: 35, KSeq: 40, Heads: 2, Group: 1, Dim: 5, VDim: 5, Scale: 0.5, Causal: true},
+	{Batch: 2, Seq: 65, KSeq: 65, Heads: 2, Group: 1, Dim: 64, VDim: 64, Scale: 0.11, Causal: true},
+	{Batch: 1, Seq: 70, KSeq: 50, Heads: 2, Group: 2, Dim: 96, VDim: 96, Scale: 0.11, Causal: true, More: true,
+		Pos0: 9},
+}
+
+// Where queries, keys and values lie does not change a bit of the results, and nothing between them is written.
+func TestAttentionSideBySide(t *testing.T) {
+	inEachType(t, "attention", func(b bench) {
+		for _, s := range sideBySide {
+			x, a, n := b.attend(s), b.computed(), s.Heads*s.Group
+			run := func(pitch int) (results []*emulate.Buffer) {
+				s := s
+				s.Pitch = pitch
+				ldq, ldk, ldv := s.LD()
+				at := func(v []float64, cols, ld int) *emulate.Buffer { return b.buffer(spread(v, cols, ld)) }
+				q, k, v := at(x.q, n*s.Dim, ldq), at(x.k, s.Heads*s.Dim, ldk), at(x.v, s.Heads*s.VDim, ldv)
+				o, lse, do := x.first(b.elem, x.o0), x.first(a, x.l0), b.buffer(x.do)
+				b.step(Attention(&s, b.name), o, lse, q, k, v, AttentionShape(&s))
+				dq := x.first(b.elem, spread(x.dq0, n*s.Dim, ldq))
+				dk, dv := at(nans(len(x.dk)), s.Heads*s.Dim, ldk), at(nans(len(x.dv)), s.Heads*s.VDim, ldv)
+				steps, dot := AttentionGrad(&s, b.name), a.buffer(nans(len(x.lse)))
+				stored := a.buffer(x.lseStored)
+				b.step(steps[0], dot, do, b.buffer(x.oStored), int64(len(x.lse)), s.VDim)
+				b.step(steps[1], dq, do, q, k, v, stored, dot, AttentionShape(&s))
+				b.step(steps[2], dk, dv, do, q, k, v, stored, dot, AttentionShape(&s))
+				return []*emulate.Buffer{o, dq, dk, dv}
+			}
+			pitch := 3 * n * s.Dim
+			apart, own := run(pitch), run(0)
+			for i, cols := range []int{n * s.VDim, n * s.Dim, s.Heads * s.Dim, s.Heads * s.VDim} {
+				want := b.values(own[i])
+				if i > 0 {
+					want = spread(want, cols, pitch)
+				}
+				b.same(t, fmt.Sprintf("head dim %d: result %d", s.Dim, i), b.values(apart[i]), want)
 			}
 		}
 	})

@@ -107,13 +107,20 @@ func intsOf(b *emulate.Buffer) []int32 {
 // of scale, the size of the terms.
 func (e elem) near(t *testing.T, what string, got, want []float64, roundings, scale float64) {
 	t.Helper()
-	faults := 0
+	faults, worst := 0, 0.0
+	defer func() {
+		if len(kernelServer()) > 0 {
+			t.Logf("%s: largest error %.3g of its bound", what, worst)
+		}
+	}()
 	for i, w := range want {
 		g := got[i]
 		if w == g || w != w && g != g {
 			continue
 		}
-		if d := math.Abs(g - w); !(d <= e.unit*math.Abs(w)*1.001+e.sums*roundings*scale) {
+		d, bound := math.Abs(g-w), e.unit*math.Abs(w)*1.001+e.sums*roundings*scale
+		worst = max(worst, d/bound)
+		if !(d <= bound) {
 			t.Errorf("%s[%d] is %v, want %v", what, i, g, w)
 			if os.Getenv("PLANC_MUTATION") != "" {
 				t.FailNow() // the fault is detected
@@ -180,6 +187,9 @@ var (
 
 // compile builds a file's kernels in a folder that is removed when the tests end.
 func compile(file string, files map[string][]byte) (*emulate.Machine, error) {
+	if server := kernelServer(); len(server) > 0 {
+		return emulate.Connect(append(server, file))
+	}
 	dir, err := os.MkdirTemp("", "planc-kernels-")
 	if err != nil {
 		return nil, err
@@ -193,9 +203,16 @@ func compile(file string, files map[string][]byte) (*emulate.Machine, error) {
 // needEmulation skips a test if kernels are not run.
 func needEmulation(t *testing.T) {
 	t.Helper()
-	if why := emulate.Skipped(); why != "" {
+	if why := emulate.Skipped(); why != "" && len(kernelServer()) == 0 {
 		t.Skip(why)
 	}
+}
+
+// kernelServer returns the words of the command that serves launches of a file's kernels, without the file's name. It
+// is empty if kernels are compiled as C++. tools/cudalab sets the variable, a line for each word, to run the tests on a
+// GPU.
+func kernelServer() []string {
+	return strings.FieldsFunc(os.Getenv("PLANC_KERNEL_SERVER"), func(r rune) bool { return r == '\n' })
 }
 
 // bench runs the kernels of one file with numbers of one type.

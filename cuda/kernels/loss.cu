@@ -1,7 +1,7 @@
 // The loss over rows of logits. A rank has columns lo to lo+n-1 of the vocabulary. Kernels compute the log
 // of the sum of exponentials and the label's logit in one pass, and the gradient of both in place of the
-// logits; cross_entropy does all of it at once if the rank has the whole vocabulary. Statistics have type
-// A.
+// logits; cross_entropy does all of it at once if the rank has the whole vocabulary. Columns from valid on are
+// padding. Statistics have type A.
 #include "power.cuh"
 
 // rescale is the factor of a sum whose base grows more negative. It is 1 for an empty sum, whose base is 0.
@@ -60,12 +60,18 @@ template <class T> __device__ void logsumexpPick(Acc<T>* l, Acc<T>* y, const T* 
 	}
 }
 
+// owner returns the thread of gradRow that writes column at.
+template <int N> __device__ inline int owner(int at, int valid) {
+	const int whole = valid / N * N;
+	return (at < whole ? at : at - whole) / N % blockDim.x;
+}
+
 // gradRow writes dx[j] = scale*power(x[j], b) for j < valid, else 0, and adds dy to dx[at]. The thread that
 // processes the label's column writes that element again.
 template <int N, class T> __device__ void gradRow(T* dx, const T* x, Acc<T> scale, Acc<T> b, Acc<T> dy, int at, int cols, int valid) {
 	typedef Acc<T> A;
 	const int whole = valid / N * N;
-	const bool mine = at >= 0 && threadIdx.x == (at < whole ? at : at - whole) / N % blockDim.x;
+	const bool mine = at >= 0 && threadIdx.x == owner<N>(at, valid);
 	const A label = (mine && at < valid ? scale * power(wide(x[at]), b) : (A)0) + dy;
 	A v[N];
 	FOR_COLS(j, whole, N) {
@@ -101,22 +107,23 @@ __device__ void logsumexpPickGrad(T* dx, const Acc<T>* dl, const Acc<T>* dy, con
 
 // lossRow computes a row of crossEntropy. The thread with the label's column reads it and later overwrites
 // it.
-template <int N, class T> __device__ void lossRow(Acc<T>* ce, T* dx, Acc<T> dl, const T* x, int at, int cols) {
-	const Spread<Acc<T>> s = spread<N>(x, cols);
-	if (threadIdx.x == (at < 0 ? 0 : at / N % blockDim.x)) *ce = logSpread(s) + (s.most - (at < 0 ? (Acc<T>)0 : wide(x[at])));
-	gradRow<N>(dx, x, s.sum == 0 ? (Acc<T>)0 : dl / s.sum, s.base, -dl, at, cols, cols);
+template <int N, class T> __device__ void lossRow(Acc<T>* ce, T* dx, Acc<T> dl, const T* x, int at, int cols, int valid) {
+	const Spread<Acc<T>> s = spread<N>(x, valid);
+	if (threadIdx.x == (at < 0 ? 0 : owner<N>(at, valid))) *ce = logSpread(s) + (s.most - (at < 0 ? (Acc<T>)0 : wide(x[at])));
+	gradRow<N>(dx, x, s.sum == 0 ? (Acc<T>)0 : dl / s.sum, s.base, -dl, at, cols, valid);
 }
 
 // for i, j := range [rows, cols] { ce[i] = l - x[i,ids[i]]; dx[i,j] = dl[i]*exp(x[i,j]-l), less dl[i] where
 // j = ids[i] }
-// with l the log sum_j exp(x[i,j]). For an id that is not a column, ce[i] is l. dx may be x.
-template <class T> __device__ void crossEntropy(Acc<T>* ce, T* dx, const Acc<T>* dl, const T* x, const int* ids, int rows, int cols) {
+// with l the log sum_{j < valid} exp(x[i,j]). For an id that is not a valid column, ce[i] is l. dx[i,j] is 0
+// for j >= valid. dx may be x.
+template <class T> __device__ void crossEntropy(Acc<T>* ce, T* dx, const Acc<T>* dl, const T* x, const int* ids, int rows, int cols, int valid) {
 	FOR_ROWS(i, rows) {
-		const int at = here(ids[i], 0, cols);
+		const int at = here(ids[i], 0, valid);
 		if (aligned<T>(cols, x, dx))
-			lossRow<packed<T>>(ce + i, dx + i * cols, dl[i], x + i * cols, at, cols);
+			lossRow<packed<T>>(ce + i, dx + i * cols, dl[i], x + i * cols, at, cols, valid);
 		else
-			lossRow<1>(ce + i, dx + i * cols, dl[i], x + i * cols, at, cols);
+			lossRow<1>(ce + i, dx + i * cols, dl[i], x + i * cols, at, cols, valid);
 	}
 }
 
@@ -140,7 +147,7 @@ template <class T> __device__ void crossEntropy(Acc<T>* ce, T* dx, const Acc<T>*
 	KERNEL logsumexp_pick_grad_##t(T* dx, const Acc<T>* dl, const Acc<T>* dy, const T* x, const Acc<T>* l, const int* ids, int rows, int cols, int valid, int lo, int n) { \
 		logsumexpPickGrad<T>(dx, dl, dy, x, l, ids, rows, cols, valid, lo, n);                                                           \
 	}                                                                                                                                    \
-	KERNEL_1024 cross_entropy_##t(Acc<T>* ce, T* dx, const Acc<T>* dl, const T* x, const int* ids, int rows, int cols) {                      \
-		crossEntropy<T>(ce, dx, dl, x, ids, rows, cols);                                                                                 \
+	KERNEL_1024 cross_entropy_##t(Acc<T>* ce, T* dx, const Acc<T>* dl, const T* x, const int* ids, int rows, int cols, int valid) {                      \
+		crossEntropy<T>(ce, dx, dl, x, ids, rows, cols, valid);                                                                                 \
 	}
 EACH_TYPE(LOSS)

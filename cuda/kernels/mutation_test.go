@@ -2,9 +2,13 @@ package kernels
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/planc-dev/planc/cuda/kernels/emulate"
@@ -64,6 +68,9 @@ var mutations = []mutation{
 	{"attention.cuh", "ds *= softcapGrad(x * (A)s.scale, (A)s.softcap);", "ds *= 1;", "TestAttentionGrad$"},
 	{"attention.cuh", "p * (z * dp - dot)", "p * (dp - dot)", "TestAttentionGrad$"},
 	{"attention.cuh", "s.seqAll;", "s.seq;", "TestAttention$"},
+	{"attention.cuh", "* s.kheads + h", "* s.heads + h", "TestAttentionSideBySide"},
+	{"attention.cu", "dq[(query0 + (i64)i * s.qheads) * s.dim + c] = ", "dq[(query0 + (i64)i * n) * s.dim + c] = ",
+		"TestAttentionSideBySide"},
 	{"attention.cu", "		__syncthreads(); // the previous contents have been read\n", "", "TestAttention$"},
 	{"attention.cu", "		__syncthreads(); // p and factor have been read\n", "", "TestAttention$"},
 	{"attention.cu", "out[r] *= factor[firstRow<W>() + r];", "", "TestAttention$"},
@@ -72,24 +79,28 @@ var mutations = []mutation{
 	{"attention.cu", "sum[r] = s.more && i < rows && c < s.dim ?", "sum[r] = false ?", "TestAttentionGrad$"},
 	{"mma.cuh", "lane / 16 * 8 + lane % 8) * pitch<D> + k", "lane / 8 % 2 * 8 + lane % 8) * pitch<D> + k",
 		"TestAttentionOnTensorCores"},
-	{"attention_mma.cu", "		__syncthreads(); // this step's tiles have been read\n", "",
+	{"attention_mma_forward.cuh", "		__syncthreads(); // this step's tiles have been read\n", "",
 		"TestAttentionOnTensorCores"},
-	{"attention_mma.cu", "		__syncthreads(); // this step's tiles have arrived\n", "",
+	{"attention_mma_forward.cuh", "		__syncthreads(); // this step's tiles have arrived\n", "",
 		"TestAttentionOnTensorCores"},
-	{"attention_mma.cu", "copyWait<1>();", "copyWait<2>();", "TestAttentionOnTensorCores"},
-	{"attention_mma.cu", "j0 + N <= end && allSee", "allSee", "TestAttentionOnTensorCores"},
-	{"attention_mma.cu", "|| threadIdx.x % 4 > 0 ? 0 : 1", "? 0 : 1", "TestAttentionOnTensorCores"},
-	{"attention_mma.cu", "sum *= f;", "", "TestAttentionOnTensorCores"},
+	{"attention_mma_forward.cuh", "copyWait<1>();", "copyWait<2>();", "TestAttentionOnTensorCores"},
+	{"attention_mma_forward.cuh", "j0 + N <= end && allSee", "allSee", "TestAttentionOnTensorCores"},
+	{"attention_mma_forward.cuh", "|| threadIdx.x % 4 > 0 ? 0 : 1", "? 0 : 1", "TestAttentionOnTensorCores"},
+	{"attention_mma_forward.cuh", "sum *= f;", "", "TestAttentionOnTensorCores"},
 	{"attention_mma.cuh", "<= queryAt(s, i0)", "<= queryAt(s, i0 + rows - 1)", "TestAttentionOnTensorCores"},
 	{"attention_mma.cuh", "> queryAt(s, i0 + rows - 1) - s.window", "> queryAt(s, i0) - s.window",
 		"TestAttentionOnTensorCores"},
-	{"attention_mma.cuh", "if (E == capped) dp *=", "if (false) dp *=", "TestAttentionGradOnTensorCores"},
-	{"attention_mma.cuh", "return softcap(", "return softcapGrad(", "TestAttentionOnTensorCores"},
-	{"attention_mma_grad.cu", "copyWait<1>();", "copyWait<2>();", "TestAttentionGradOnTensorCores"},
-	{"attention_mma_grad.cu", "		__syncthreads(); // this step's tiles have been read\n", "",
+	{"attention_mma.cuh", "x = softcap(", "x = softcapGrad(", "TestAttentionOnTensorCores"},
+	{"attention_mma.cuh", "if (E & slopes)", "if (false)", "TestAttentionOnTensorCores"},
+	{"attention_mma_forward.cuh", "!(E & slopes) && all ?", "all ?", "TestAttentionOnTensorCores"},
+	{"attention_mma_forward.cuh", "if (E & drops)", "if (false)", "TestAttentionOnTensorCores"},
+	{"attention.cuh", "if (!has<E>(drops, s.drops))", "if (E != asks)", "TestAttentionGradOnTensorCores"},
+	{"attention.cuh", "if (has<E>(caps, s.softcap > 0))", "if (E == asks)", "TestAttentionGradOnTensorCores"},
+	{"attention_mma_grad.cuh", "copyWait<1>();", "copyWait<2>();", "TestAttentionGradOnTensorCores"},
+	{"attention_mma_grad.cuh", "		__syncthreads(); // this step's tiles have been read\n", "",
 		"TestAttentionGradOnTensorCores"},
-	{"attention_mma_grad.cu", "known[(step * 2 + 1) * N + i];", "known[N + i];", "TestAttentionGradOnTensorCores"},
-	{"attention_mma_grad.cu", "h * s.group + u / steps);", "h * s.group);", "TestAttentionGradOnTensorCores"},
+	{"attention_mma_grad.cuh", "known[(step * 2 + 1) * N + i];", "known[N + i];", "TestAttentionGradOnTensorCores"},
+	{"attention_mma_grad.cuh", "h * s.group + u / steps);", "h * s.group);", "TestAttentionGradOnTensorCores"},
 	{"optimizer.cu", "(rootOf(second[k]) * r.root + r.eps)", "rootOf(second[k] * r.root * r.root + r.eps)", "TestAdam"},
 	{"optimizer.cu", "if (clip[2] != 0) return;", "", "TestSkippedStep"},
 	{"optimizer.cu", "next += i % width * numbers[4 + 2 * d]", "next += i % width", "TestStochasticRounding"},
@@ -102,12 +113,14 @@ var mutations = []mutation{
 	{"loss.cu", "minOf(to - from, (A)0)", "to - from", "TestLogSumExpAndPick$"},
 	{"loss.cu", "s.sum * drift(s.most, s.base)", "s.sum", "TestCrossEntropy"},
 	{"loss.cu", "A sum = s.sum * rescale(s.base, b);", "A sum = s.sum;", "TestCrossEntropy"},
-	{"loss.cu", "(at < 0 ? 0 : at / N % blockDim.x)", "(at < 0 ? 0 : at % blockDim.x)", "TestCrossEntropy"},
-	{"loss.cu", "(at < whole ? at : at - whole) / N", "at / N", "TestLogSumExpAndPickGrad"},
+	{"loss.cu", "at - whole) / N % blockDim.x", "at - whole) % blockDim.x", "TestCrossEntropy"},
+	{"loss.cu", "at - whole) / N", "at - whole + N) / N", "TestLogSumExpAndPickGrad"},
 	{"loss.cu", "s.base, -dl, at", "s.base, dl, at", "TestCrossEntropy"},
 	{"loss.cu", "v[k] = j + k < valid ?", "v[k] = true ?", "TestLogSumExpAndPickGrad"},
 	{"loss.cu", "0x7f800000u) ? 0 : valid;", "0x7f800000u) ? valid : valid;", "TestLogSumExpAndPickGrad"},
 	{"rope.cu", "i % seq * half, *s", "i * half, *s", "TestRope"},
+	{"rope.cu", "y + i * ld", "y + i * heads * dim", "TestRope"},
+	{"rope.cu", "heads * dim, ld);\n		else", "heads * dim, ld - 8);\n		else", "TestRope"},
 	{"rope.cu", "(k < from ? k : k + turn)", "k + turn", "TestRope"},
 	{"embed.cu", "		__syncthreads(); // the previous sums have been read\n", "", "TestEmbedGrad"},
 	{"embed.cu", "const T* row = r < 0 ? nullptr :", "const T* row =", "TestEmbed$"},
@@ -126,8 +139,37 @@ var mutations = []mutation{
 	{"route.cu", "n + i / tokens * experts", "n", "TestBalance"},
 }
 
-// mutate applies the fault that PLANC_MUTATION selects to the sources.
+// barriers lists files whose barriers are removed, and the tests that run them. Those on tensor cores take minutes
+// for each barrier, and have rows in mutations.
+var barriers = map[string]string{
+	"attention.cu":  "TestAttention(Grad)?$",
+	"base.cuh":      "TestNorms$",
+	"embed.cu":      "TestEmbedGrad",
+	"experts.cu":    "TestExperts",
+	"fp8.cu":        "TestFP8",
+	"norm.cu":       "TestNormsDGain",
+	"norm_grads.cu": "TestNormsGrads",
+	"reduce.cu":     "TestSum",
+	"route.cu":      "TestRoute|TestBalance",
+}
+
+// unneeded lists barriers without which the tests have no race: other barriers are between, each lane reads only what
+// it wrote, or a warp has only one row.
+var unneeded = map[string][]int{"attention.cu": {5, 7, 8}, "route.cu": {0, 1, 4, 8, 11, 12, 13}}
+
+var barrier = regexp.MustCompile(`__sync(threads|warp)\(\);`)
+
+// mutate applies the fault that PLANC_MUTATION selects to the sources, or removes the barrier that PLANC_BARRIER
+// selects by file and number.
 func mutate(t testing.TB, files map[string][]byte) {
+	if file, number, selected := strings.Cut(os.Getenv("PLANC_BARRIER"), ":"); selected {
+		n, err := strconv.Atoi(number)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := barrier.FindAllIndex(files[file], -1)[n]
+		files[file] = slices.Delete(slices.Clone(files[file]), at[0], at[1]-1) // an empty statement remains
+	}
 	i, err := strconv.Atoi(os.Getenv("PLANC_MUTATION"))
 	if err != nil {
 		return
@@ -158,5 +200,30 @@ func TestMutations(t *testing.T) {
 				t.Errorf("%s: %q for %q is no fault that a test could see:\n%s", m.file, m.wrong, m.right, out)
 			}
 		})
+	}
+}
+
+// Without any one of its barriers, a kernel has a race in shared memory, which is detected as such.
+func TestMutationsOfBarriers(t *testing.T) {
+	if os.Getenv("PLANC_EMULATE") != "must" || os.Getenv("PLANC_MUTATION")+os.Getenv("PLANC_BARRIER") != "" {
+		t.Skip("takes minutes; PLANC_EMULATE=must runs it")
+	}
+	files := sourceFiles(t)
+	for name, test := range barriers {
+		for n := range barrier.FindAllIndex(files[name], -1) {
+			if slices.Contains(unneeded[name], n) {
+				continue
+			}
+			at := fmt.Sprint(name, ":", n)
+			t.Run(at, func(t *testing.T) {
+				t.Parallel()
+				cmd := exec.Command(os.Args[0], "-test.run="+test, "-test.timeout=5m", "-test.parallel=1")
+				cmd.Env = append(os.Environ(), "PLANC_BARRIER="+at)
+				out, err := cmd.CombinedOutput()
+				if err == nil || !bytes.Contains(out, []byte("a race in shared memory")) {
+					t.Errorf("without its barrier %d, no race is found in %s: %v\n%s", n, name, err, out)
+				}
+			})
+		}
 	}
 }

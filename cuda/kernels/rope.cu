@@ -30,20 +30,27 @@ template <class T> __device__ void turnPairs(T* y, const T* x, const Acc<T>* cos
 	}
 }
 
+// copyBehind copies the elements of a row from one on, as words of type W.
+template <class W, class T> __device__ void copyBehind(T* y, const T* x, int from, int ld) {
+	constexpr int n = sizeof(W) / sizeof(T);
+	for (int k = from + threadIdx.x * n; k < ld; k += blockDim.x * n) *(W*)(y + k) = *(const W*)(x + k);
+}
+
 // for i, h, j := range [rows, heads, turn/2] {
 //	y[i,h,k] = x[i,h,k]*c - x[i,h,m]*d; y[i,h,m] = x[i,h,m]*c + x[i,h,k]*d
 // }
 // with c = cos[i%seq,j] and d = sin[i%seq,j], or -sin if inverse; k = from+j and m = k+turn/2 or, with
-// pairs, k = from+2j and m = k+1. Other elements of the dim are copied. y may be x.
+// pairs, k = from+2j and m = k+1. Other elements of the dim, and those of a row of ld elements behind its heads, are
+// copied. y may be x.
 template <class T>
-__device__ void rope(T* y, const T* x, const Acc<T>* cos, const Acc<T>* sin, int rows, int seq, int heads, int dim, int from, int turn, int pairs, int inverse) {
+__device__ void rope(T* y, const T* x, const Acc<T>* cos, const Acc<T>* sin, int rows, int seq, int ld, int heads, int dim, int from, int turn, int pairs, int inverse) {
 	const int half = turn / 2, rest = dim - turn;
 	const Acc<T> sign = inverse ? -1 : 1;
-	const bool packs = aligned<T>(dim, x, y) && aligned<T>(from, cos, sin) && half % packed<T> == 0;
+	const bool packs = aligned<T>(dim, x, y) && ld % packed<T> == 0 && aligned<T>(from, cos, sin) && half % packed<T> == 0;
 	FOR_ROWS(i, rows) {
 		const Acc<T> *c = cos + i % seq * half, *s = sin + i % seq * half;
-		const T* xi = x + i * heads * dim;
-		T* yi = y + i * heads * dim;
+		const T* xi = x + i * ld;
+		T* yi = y + i * ld;
 		if (pairs)
 			turnPairs(yi, xi, c, s, heads, dim, from, half, sign);
 		else if (packs)
@@ -54,12 +61,18 @@ __device__ void rope(T* y, const T* x, const Acc<T>* cos, const Acc<T>* sin, int
 			const int k = u % rest, at = u / rest * dim + (k < from ? k : k + turn);
 			yi[at] = xi[at];
 		}
+		if (y == x)
+			continue;
+		if (packs)
+			copyBehind<uint4>(yi, xi, heads * dim, ld);
+		else
+			copyBehind<T>(yi, xi, heads * dim, ld);
 	}
 }
 
 // Geometry: rows of heads*dim elements (launch.go).
 #define ROPE(T, t)                                                                                                              \
-	KERNEL rope_##t(T* y, const T* x, const Acc<T>* cos, const Acc<T>* sin, int rows, int seq, int heads, int dim, int from, int turn, int pairs, int inverse) { \
-		rope<T>(y, x, cos, sin, rows, seq, heads, dim, from, turn, pairs, inverse);                                               \
+	KERNEL rope_##t(T* y, const T* x, const Acc<T>* cos, const Acc<T>* sin, int rows, int seq, int ld, int heads, int dim, int from, int turn, int pairs, int inverse) { \
+		rope<T>(y, x, cos, sin, rows, seq, ld, heads, dim, from, turn, pairs, inverse);                                               \
 	}
 EACH_TYPE(ROPE)

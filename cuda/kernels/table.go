@@ -183,12 +183,12 @@ var table = []Kernel{
 	{Name: "logsumexp_pick_grad", File: "loss.cu",
 		Params: "dx:T dl:A dy:A x:T l:A ids:I rows:i cols:i valid:i lo:i n:i", Types: all, Loop: "cpu.LogSumExpGrad",
 		Launch: rowwise},
-	{Name: "cross_entropy", File: "loss.cu", Params: "ce:A dx:T dl:A x:T ids:I rows:i cols:i", Types: all,
+	{Name: "cross_entropy", File: "loss.cu", Params: "ce:A dx:T dl:A x:T ids:I rows:i cols:i valid:i", Types: all,
 		Loop: "cpu.CrossEntropy", Launch: longRows},
 
 	// positions and tables
-	{Name: "rope", File: "rope.cu", Params: "y:T x:T cos:A sin:A rows:i seq:i heads:i dim:i from:i turn:i pairs:i " +
-		"inverse:i", Types: all, Loop: "cpu.RoPEPart", Launch: rowwise},
+	{Name: "rope", File: "rope.cu", Params: "y:T x:T cos:A sin:A rows:i seq:i ld:i heads:i dim:i from:i turn:i " +
+		"pairs:i inverse:i", Types: all, Loop: "cpu.RoPEPart", Launch: rowwise},
 	{Name: "attention", File: "attention.cu", Params: "o:T lse:A q:T k:T v:T shape:s", Types: all,
 		Loop: "cpu.Attention", Launch: attentionwise},
 	{Name: "attention_dot", File: "attention.cu", Params: "dot:A dout:T o:T rows:l cols:i", Types: all,

@@ -24,8 +24,8 @@ var kinds = map[string]string{"T*": "T", "Acc<T>*": "A", "Acc<P>*": "A", "Y*": "
 // The table has the parameters of every function in the sources, and no other functions.
 func TestTable(t *testing.T) {
 	found := map[string]bool{}
-	for name, text := range sourceFiles(t) {
-		flat := strings.Join(strings.Fields(strings.ReplaceAll(string(text), "\\\n", " ")), " ")
+	for name, text := range expandedSources(t) {
+		flat := strings.Join(strings.Fields(strings.ReplaceAll(text, "\\\n", " ")), " ")
 		for _, d := range declared.FindAllStringSubmatch(flat, -1) {
 			i := slices.IndexFunc(Table, func(k Kernel) bool { return k.Name == d[1] && k.File == name })
 			if i < 0 {
@@ -51,6 +51,31 @@ func TestTable(t *testing.T) {
 			t.Errorf("%s has no %s", k.File, k.Name)
 		}
 	}
+}
+
+var (
+	ofDim    = regexp.MustCompile(`(?m)^ATTENTION_KERNELS\((\d+),`)
+	ofExtras = regexp.MustCompile(`\tATTENTION\(D, M, N, [^,]+, (\w*), T, t\)`)
+)
+
+// expandedSources returns the sources, with the kernels that ATTENTION_KERNELS defines.
+func expandedSources(t *testing.T) map[string]string {
+	files := map[string]string{}
+	for name, text := range sourceFiles(t) {
+		files[name] = string(text)
+	}
+	const header = "attention_kernels.cuh"
+	macros := files[header]
+	delete(files, header)
+	for name, text := range files {
+		for _, dim := range ofDim.FindAllStringSubmatch(text, -1) {
+			for _, extras := range ofExtras.FindAllStringSubmatch(macros, -1) {
+				files[name] += strings.NewReplacer("##D", dim[1], "##ending", extras[1], "##_##t", "_##t", "##_", "_").
+					Replace(macros)
+			}
+		}
+	}
+	return files
 }
 
 // Each kernel's loop exists in package runtime.

@@ -64,7 +64,12 @@ CALL(cuInit, (unsigned flags), 0, (void)flags;
 	objects = NULL;
 	memset(count, 0, sizeof count);
 	memset(users, 0, sizeof users);)
-CALL(cuDriverGetVersion, (int *v), 0, *v = 13050;)
+#ifdef FAKE_OLD
+#define VERSION 12080
+#else
+#define VERSION 13050
+#endif
+CALL(cuDriverGetVersion, (int *v), 0, *v = VERSION;)
 
 CUresult cuGetErrorName(CUresult r, const char **text) {
 	*text = r == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : r == 100 ? "CUDA_ERROR_NO_DEVICE" : r == 201 ? "CUDA_ERROR_INVALID_CONTEXT" : r == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS" : NULL;
@@ -261,7 +266,8 @@ CALL(cuStreamEndCapture, (CUstream s, CUgraph *g), 1, NEED(s, STREAM) {
 	*g = r ? NULL : (void *)graph;
 	say("stream %d has been captured", ID(s));
 })
-CALL(cuGraphInstantiateWithFlags, (CUgraphExec *x, CUgraph g, unsigned long long flags), 1, (void)flags; NEED(g, GRAPH) {
+CALL(cuGraphInstantiateWithFlags, (CUgraphExec *x, CUgraph g, unsigned long long flags), 1, NEED(g, GRAPH) {
+	say("graph %d: flags %llu", ID(g), flags);
 	struct object *o = make(EXEC);
 	o->of = (void *)g;
 	*x = (void *)o;

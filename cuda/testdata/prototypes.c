@@ -1,33 +1,14 @@
 // This file is compiled against the real headers, which declare every call themselves: a prototype of ours
-// that differs in a type does not compile. Nothing in it is executed. Checked with CUDA 13.5, cuBLAS 13.10,
-// cuDNN 9.26, NCCL 2.30.7 and 2.32, and NVML 13 (2026-11-22); .ci/run has cuda.h and nvrtc.h.
-#include "../driver.h"
-#if __has_include(<nccl.h>) && __has_include(<cuda_runtime.h>)
-#define HAS_NCCL
-#include "../nccl.h"
-#endif
-#if __has_include(<cublasLt.h>)
-#define HAS_LT
+// that differs in a type does not compile. Nothing in it is executed. .ci/run checks the versions that
+// scripts/nvidia installs. CUDA 13.5, cuBLAS 13.10, cuDNN 9.26, and NCCL 2.30.7 and 2.32 passed on 2026-11-22.
 #include "../blaslt.h"
-#endif
+#include "../cudnn.h"
+#include "../driver.h"
+#include "../nccl.h"
+#include "../nvml.h"
+#include "../nvrtc.h"
 
 // cuda.h redirects some names by macros to the names in our tables.
-#if __has_include(<nvrtc.h>)
-#define HAS_NVRTC
-#include "../nvrtc.h"
-#endif
-
-// cudnn.h needs cuda_runtime.h
-#if __has_include(<cudnn.h>) && __has_include(<cuda_runtime.h>)
-#define HAS_DNN
-#include "../cudnn.h"
-#endif
-
-#if __has_include(<nvml.h>)
-#define HAS_NVML
-#include "../nvml.h"
-#endif
-
 #define SAME(needed, name, params, args) \
 	_Static_assert(__builtin_types_compatible_p(__typeof__(&name), CUresult (*) params), #name);
 PLANC_DRIVER(SAME)
@@ -50,6 +31,7 @@ NUMBER(planc_stream_non_blocking, CU_STREAM_NON_BLOCKING)
 NUMBER(planc_event_no_timing, CU_EVENT_DISABLE_TIMING)
 NUMBER(planc_host_portable, CU_MEMHOSTALLOC_PORTABLE)
 NUMBER(planc_capture_thread_local, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
+NUMBER(planc_graph_node_priorities, CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY)
 NUMBER(planc_launch_cluster, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
 NUMBER(500, CUDA_ERROR_NOT_FOUND)
 NUMBER(1, CUDA_ERROR_INVALID_VALUE)
@@ -62,7 +44,6 @@ NUMBER(2, CU_TENSOR_MAP_L2_PROMOTION_L2_128B)
 #define SAME_TYPED(needed, result, name, params, args) \
 	_Static_assert(__builtin_types_compatible_p(__typeof__(&name), result (*) params), #name);
 
-#ifdef HAS_NCCL
 PLANC_NCCL(SAME_TYPED)
 #define SAME_FIELD(field) _Static_assert(offsetof(struct planc_nccl_config, field) == offsetof(ncclConfig_t, field), #field);
 SAME_FIELD(size) SAME_FIELD(magic) SAME_FIELD(version) SAME_FIELD(blocking) SAME_FIELD(cgaClusterSize) SAME_FIELD(maxCTAs) SAME_FIELD(netName) SAME_FIELD(splitShare)
@@ -78,9 +59,7 @@ NUMBER(6, ncclFloat16)
 NUMBER(7, ncclFloat32)
 NUMBER(8, ncclFloat64)
 NUMBER(9, ncclBfloat16)
-#endif
 
-#ifdef HAS_LT
 PLANC_LT(SAME_TYPED)
 NUMBER(planc_lt_trans_a, CUBLASLT_MATMUL_DESC_TRANSA)
 NUMBER(planc_lt_trans_b, CUBLASLT_MATMUL_DESC_TRANSB)
@@ -117,9 +96,7 @@ NUMBER(192, CUBLASLT_EPILOGUE_DGELU)
 NUMBER(208, CUBLASLT_EPILOGUE_DGELU_BGRAD)
 NUMBER(256, CUBLASLT_EPILOGUE_BGRADA)
 NUMBER(1, CUBLAS_OP_T)
-#endif
 
-#ifdef HAS_DNN
 PLANC_DNN(SAME_TYPED)
 NUMBER(planc_dnn_pointwise, CUDNN_BACKEND_POINTWISE_DESCRIPTOR)
 NUMBER(planc_dnn_engine, CUDNN_BACKEND_ENGINE_DESCRIPTOR)
@@ -211,17 +188,12 @@ NUMBER(planc_dnn_max, CUDNN_REDUCE_TENSOR_MAX)
 NUMBER(planc_dnn_mode_a, CUDNN_HEUR_MODE_A)
 NUMBER(planc_dnn_nondeterministic, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)
 NUMBER(planc_dnn_not_supported, CUDNN_STATUS_NOT_SUPPORTED)
-#endif
 
-#ifdef HAS_NVRTC
 PLANC_NVRTC(SAME_TYPED)
 NUMBER(planc_nvrtc_ok, NVRTC_SUCCESS)
 NUMBER(planc_nvrtc_compilation, NVRTC_ERROR_COMPILATION)
-#endif
 
-#ifdef HAS_NVML
 PLANC_NVML(SAME_TYPED)
 NUMBER(planc_nvml_ok, NVML_SUCCESS)
 NUMBER(planc_nvml_unsupported, NVML_ERROR_NOT_SUPPORTED)
 NUMBER(planc_nvml_clock_sm, NVML_CLOCK_SM)
-#endif

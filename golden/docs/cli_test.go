@@ -102,6 +102,12 @@ func TestCommandLineIsDocumented(t *testing.T) {
 			}
 		}
 	}
+	for _, name := range []string{"data tokenize", "data inspect", "data split", "checkpoint ls", "checkpoint show",
+		"checkpoint verify", "checkpoint diff", "checkpoint prune"} {
+		compareFlags(t, "planc "+name, flagsOf(flagRow, page["planc "+name]+
+			strings.ReplaceAll(page["planc"], "| `--version`", "")),
+			flagsOf(flagHelp, must(call(bin, append(strings.Fields(name), "--help")...))))
+	}
 	compareFlags(t, "a training binary", flagsOf(flagRow, page["The binary"]),
 		flagsOf(flagHelp, must(call("./train", "--help"))))
 	checkUnsupported(t, page["Not supported yet"], bin, call)

@@ -37,7 +37,8 @@ var promised = map[string]map[string]string{
 		"predict.time": "compute number, recompute number, tp_comm number, cp_comm number, ep_comm number, " +
 			"pp_comm number, pp_bubble number, dp_comm number, optimizer number, offload number, other number",
 		"predict.memory_bytes": "total integer, capacity integer, params integer, grads integer, optimizer integer, " +
-			"activations integer, workspace integer, comm integer, overhead integer",
+			"activations integer, workspace integer, comm integer, overhead integer, overhead_parts object",
+		"predict.memory_bytes.overhead_parts": "context integer, communicators integer, workspaces integer",
 		"search": "space integer, infeasible integer, bounded integer, priced integer, simulated " +
 			"integer, seconds number",
 		"alternatives[]":        "plan object, predict object, slower_by ?fraction, no_fit ?object",
@@ -193,7 +194,9 @@ func addUp(t *testing.T, doc any) {
 	for what, c := range map[string][2]float64{
 		"step_s": {sum("predict", "step_s"), sum("predict.time", keysAt("predict.time")...)},
 		"memory": {sum("predict.memory_bytes", "total"), sum("predict.memory_bytes", keysAt("predict.memory_bytes",
-			"total", "capacity")...)},
+			"total", "capacity", "overhead_parts")...)},
+		"overhead": {sum("predict.memory_bytes", "overhead"), sum("predict.memory_bytes.overhead_parts",
+			"context", "communicators", "workspaces")},
 		"space": {sum("search", "space"), sum("search", "infeasible", "bounded", "priced")},
 	} {
 		if math.Abs(c[0]-c[1]) > 1e-5*c[0] {

@@ -82,6 +82,8 @@ func settings(key, value string) (out []spec.Override) {
 		out = append(out, spec.SetFlag("model=qwen3-30b-a3b"))
 	case key == "train.padding_row":
 		out = append(out, spec.SetFlag("model=opt-125m")) // a model with such a row
+	case key == "train.early_stop":
+		out = append(out, spec.SetFlag("train.eval.every=250"))
 	}
 	if !strings.HasPrefix(value, "{") {
 		return append(out, spec.SetFlag(key+"="+value))

@@ -39,7 +39,7 @@ var describedElsewhere = []string{"plan", "alternatives[].plan", "alternatives[]
 	"simpler.predict", "faster.set", "faster.plan", "faster.predict", "choices[].rest_free.plan", "levers[].set",
 	"levers[].plan", "rules[].plan", "yours.plan", "yours.predict", "best.plan", "best.predict", "edits[].set",
 	"edits[].from", "edits[].plan", "edits[].predict", "changes[].set", "changes[].plan", "changes[].predict", "uses",
-	"engines[].plan", "engines[].predict"}
+	"engines[].plan", "engines[].predict", "replan.plan", "replan.predict"}
 
 // paths adds the dotted keys of a document's values; a list has the keys of its elements.
 func paths(v any, at string, into map[string]bool) {
@@ -94,9 +94,9 @@ func TestOutputPage(t *testing.T) {
 	ask(plan, "plan", "--json", "--model", "llama2-13b", "--cluster", "dgx-h100", "--global-batch", "128", "--seq-len",
 		"4096", "--set", "objective.headroom=0", "--set", "objective.prefer=fastest")
 	ask(plan, "plan", "--json", "--model", "gpt2-124m", "--cluster", "dgx-a100", "--global-batch", "480",
-		"--seq-len", "1024")
-	ask(plan, "plan", "--json", "--model", "gpt2-1558m", "--cluster", "rtx-4090", "--nodes", "3", "--devices", "7",
-		"--global-batch", "64", "--seq-len", "1024")
+		"--seq-len", "1024", "--set", "train.optimizer.lr=3") // with a note
+	ask(plan, "plan", "--json", "--model", "gpt2-774m", "--cluster", "rtx-4090", "--nodes", "3", "--devices", "7",
+		"--global-batch", "22", "--seq-len", "1024")
 	// the answer has 54 nodes
 	odd := []string{"--json", "--model", "llama3-70b", "--cluster", "dgx-h200", "--global-batch", "512",
 		"--seq-len", "8192"}
@@ -138,8 +138,16 @@ func TestOutputPage(t *testing.T) {
 	maps.DeleteFunc(difference, func(k string, _ bool) bool {
 		return strings.HasPrefix(k, "b.") || strings.HasPrefix(k, "a.predict.") || strings.HasPrefix(k, "a.plan.")
 	})
+	analysis := map[string]bool{}
+	for name, text := range map[string]string{"ran.yaml": cliJob, "ran.jsonl": ranMetrics} {
+		if err := os.WriteFile(filepath.Join(w.dir, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask(analysis, "explain", "ran.yaml", "--json", "--no-measure", "--analyze", "ran.jsonl")
 	for section, existing := range map[string]map[string]bool{"planc diff --json": difference,
-		"planc check --json": check, "planc plan --engines --json": compared,
+		"planc explain --analyze --json": analysis,
+		"planc check --json":             check, "planc plan --engines --json": compared,
 		"planc plan --json":    plan,
 		"planc explain --json": explain, "Failures": failure,
 		"planc plan --sweep --json": sweep, "planc models --json": models, "planc clusters --json": clusters,
@@ -175,6 +183,11 @@ model: {model_type: mixtral, vocab_size: 256, max_position_embeddings: 8, hidden
 data: {train: [goroot:src/testdata/Isaac.Newton-Opticks.txt]}
 train: {seq_len: 8, global_batch: 1, steps: 1, experts: {balance: 0.1}}
 cluster: 1xcpu
+`
+
+// ranMetrics are the metrics of two steps of cliJob, much slower than predicted.
+const ranMetrics = `{"attempt":1,"step":1,"tokens":8,"step_s":9}
+{"attempt":1,"step":2,"tokens":16,"step_s":9,"memory_bytes":1,"time_s":{"compute":8,"other":1},"busy_s":[8,7],"wait_s":[0,1]}
 `
 
 // metricsOf returns the keys in a run's metrics lines.
@@ -216,16 +229,18 @@ func checkKeys(t *testing.T, w *world, ask func(map[string]bool, ...string)) map
 		if err := os.WriteFile(filepath.Join(w.dir, "run.sh"), []byte(script+plan+"\n"), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		ask(keys, "check", "run.sh", "--cluster", "dgx-h100", "--json")
+		ask(keys, "check", "run.sh", "--cluster", "dgx-h100", "--fail-slower", "900%", "--json")
 	}
 	const partial = "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\nmixed_precision: bf16\n" +
-		"num_machines: 1\nnum_processes: 8\nfsdp_config:\n  fsdp_version: 2\n" // does not say the micro-batch
+		"num_machines: 1\nnum_processes: 8\nfsdp_config:\n  fsdp_version: 2\n" +
+		"  fsdp_versoin: 2\n" // does not say the micro-batch
 	if err := os.WriteFile(filepath.Join(w.dir, "accelerate.yaml"), []byte(partial), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	ask(keys, "check", "accelerate.yaml", "--model", "llama3-8b", "--cluster", "dgx-h100", "--seq-len", "8192",
 		"--global-batch", "128", "--json")
-	for _, k := range []string{"rules", "yours", "no_fit", "edits[].no_fit", "changes", "why", "env"} {
+	for _, k := range []string{"rules", "yours", "no_fit", "edits[].no_fit", "changes", "why", "env", "notes",
+		"warnings", "env_yours"} {
 		delete(keys, k) // null or empty in some
 	}
 	return keys

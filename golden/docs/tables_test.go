@@ -88,10 +88,15 @@ func launcherTable(string) []string {
 	return out
 }
 
-// kernelTable returns the table of CUDA kernels and their CPU loops.
+// kernelTable returns the table of CUDA kernels and their CPU loops, without the variants of
+// [kernels.Extras].
 func kernelTable(string) []string {
 	out := table("kernel", "file", "equivalent CPU loop", "types")
 	for _, k := range kernels.Table {
+		isVariant := func(extras string) bool { return strings.HasSuffix(k.Name, extras) }
+		if slices.ContainsFunc(kernels.Extras[1:], isVariant) {
+			continue
+		}
 		out = append(out, harness.TableRow(code(k.Name), code(k.File), code(k.Loop), strings.Join(k.Types, ", ")))
 	}
 	return out

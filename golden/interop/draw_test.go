@@ -25,8 +25,7 @@ type draw struct {
 
 // target returns the draw as an export takes it.
 func (d *draw) target() *interop.Target {
-	return &interop.Target{Plan: d.plan, Job: d.question.Job, Hardware: d.question.Hardware,
-		PaddedVocab: d.question.Config.Vocab}
+	return &interop.Target{Plan: d.plan, Job: d.question.Job, Hardware: d.question.Hardware}
 }
 
 // String returns the hardware and the plan, for messages.

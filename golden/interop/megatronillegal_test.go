@@ -40,7 +40,10 @@ var acceptedByMegatron = map[string]string{
 		"themselves; planc has one group for both",
 	"etp: etp N must divide tp N": "Megatron-LM lays out the ranks of experts by themselves; planc " +
 		"splits tp",
+	"sp: sp false: engine megatron trains experts with":       "layers of experts check it in their first forward pass",
 	"pp: pp N · vpp N is N":                                   "Megatron-LM runs a layout with empty chunks",
+	"pp: pp N · vpp N exceeds the":                            "Megatron-LM runs a layout with empty chunks",
+	"pp: pp N: N layers do not divide":                        "the export writes a layout, which Megatron-LM runs",
 	"stage_layers: stage_layers N leaves chunk N empty: with": "Megatron-LM runs a layout with empty chunks",
 	"schedule: interleaved: pp N must divide N micro-batches": "Megatron-LM checks it when the step runs",
 	"cp_kind: ep N takes a part of cp":                        "its ranks of experts do not follow cp",
@@ -48,6 +51,7 @@ var acceptedByMegatron = map[string]string{
 	"etp: etp N must divide an expert's width":                "layers check it when they are made",
 	"ep: ep N · etp N does not":                               "it is checked when process groups are made",
 	"cp: cp N with cp_kind heads must split":                  "Transformer Engine checks it when the model runs",
+	"cp: cp N with cp_kind heads must divide":                 "Transformer Engine checks it when the model runs",
 	"recompute_every: recompute_every N: recompute_every above N needs recompute": "a group that is larger than a " +
 		"chunk is the chunk",
 	"recompute_split: recompute_split true: recompute_split needs recomputed blocks whose": "planc's runtime saves " +

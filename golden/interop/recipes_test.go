@@ -8,11 +8,9 @@ import (
 	"os"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/golden/internal/harness"
 	"github.com/planc-dev/planc/interop"
 	"github.com/planc-dev/planc/interop/migrate"
@@ -143,27 +141,10 @@ var runFields = map[string]string{"--cluster": "cluster.node", "--nodes": "clust
 // check returns what planc check says about a recipe. An error is what it refuses.
 func (r *recipe) check(t *testing.T) (*migrate.Report, error) {
 	var overrides []spec.Override
-	options := interop.Options{}
-	var node string
-	nodes, perNode := 1, 0
 	for i := 0; i < len(r.run); i += 2 {
-		field, value := runFields[r.run[i]], r.run[i+1]
-		overrides = append(overrides, spec.Override{Key: field, Value: value, Shown: r.run[i]})
-		switch field {
-		case "cluster.node":
-			node = value
-		case "cluster.nodes":
-			nodes, _ = strconv.Atoi(value)
-		case "cluster.devices":
-			perNode, _ = strconv.Atoi(value)
-		}
+		overrides = append(overrides, spec.Override{Key: runFields[r.run[i]], Value: r.run[i+1], Shown: r.run[i]})
 	}
-	whole, err := costmodel.Resolve(costmodel.Ref{Node: node}, nil, os.ReadFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	options.Devices = nodes * cmp.Or(perNode, whole.Node.Devices)
-	source, err := migrate.Read([]interop.File{r.file(t)}, r.format, options)
+	source, err := migrate.ReadFor([]interop.File{r.file(t)}, r.format, interop.Options{}, os.ReadFile, overrides)
 	if err != nil {
 		return nil, err
 	}

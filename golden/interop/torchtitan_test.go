@@ -119,7 +119,8 @@ func planKeys(p *ir.Plan, keys []string) map[string]string {
 		"sp": fmt.Sprint(p.SP), "cp_kind": p.CPKind, "zero": fmt.Sprint(p.Zero), "zero_group": fmt.Sprint(p.ZeroGroup),
 		"schedule": p.Schedule, "micro_batch": fmt.Sprint(p.MicroBatch), "micro_batches": fmt.Sprint(p.MicroBatches),
 		"recompute": p.Recompute, "recompute_layers": fmt.Sprint(p.RecomputeLayers),
-		"recompute_every": fmt.Sprint(p.RecomputeEvery), "stage_layers": p.StageLayers}
+		"recompute_every": fmt.Sprint(p.RecomputeEvery), "recompute_split": fmt.Sprint(p.RecomputeSplit),
+		"stage_layers": p.StageLayers}
 	out := map[string]string{}
 	for _, key := range keys {
 		out[key] = all[key]

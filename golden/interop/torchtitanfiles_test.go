@@ -191,7 +191,7 @@ func checkTitanSurvives(t *testing.T, o *oracle, d *draw, before *titanAnswer, f
 
 // setTitanPrecision sets the precision that an import says.
 func setTitanPrecision(p *ir.Plan, im *interop.Import) {
-	f, _ := im.Field("train.precision")
+	f, _ := im.Field("train.precision.compute")
 	p.Precision.Compute, p.Precision.FP8 = ir.BF16, f.Value == "fp8"
 	if f.Value == "f32" {
 		p.Precision.Compute = ir.F32

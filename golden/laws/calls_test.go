@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/planc-dev/planc/ir"
-	"github.com/planc-dev/planc/passes/search"
+	"github.com/planc-dev/planc/passes/search/price"
 )
 
 // callsAreThePrograms checks that the communication of the first step equals the list that the search prices:
@@ -24,7 +24,8 @@ func callsAreThePrograms(t *testing.T, cases []lawCase, verdicts []lawVerdict) {
 		}
 		want, got := c.calls(t, v.Rounds), ranksCalls(v, c.plan.Ranks())
 		if !maps.Equal(got, want) {
-			t.Errorf("%s %v (%s): ranks do in the first step\n%swant\n%s", c.group, c.plan, c.id, callsText(got),
+			t.Errorf("law broken: %s %v (%s): ranks do in the first step\n%swant\n%s", c.group, c.plan, c.id,
+				callsText(got),
 				callsText(want))
 		}
 		calls += len(want)
@@ -107,7 +108,7 @@ func stageCalls(prog *ir.Program) (lists []map[string]int) {
 }
 
 func callsOf(prog *ir.Program, stage int) map[string]int {
-	traffic, _ := search.Compiled(prog, stage)
+	traffic, _ := price.Compiled(prog, stage)
 	list := map[string]int{}
 	for _, m := range traffic {
 		ranks := m.Ranks

@@ -42,6 +42,14 @@ func TestLawOfCuDNNOnEmulatedGPUs(t *testing.T) {
 		c.plan.Precision = precision
 		cases = append(cases, c)
 	}
+	if n := strings.Count(judgeWithLog(t, cases), ": attention of "); n < 4*len(lawFused) {
+		t.Errorf("cuDNN was called %d times", n)
+	}
+}
+
+// judgeWithLog judges cases on an emulated machine and returns its log.
+func judgeWithLog(t *testing.T, cases []lawCase) string {
+	t.Helper()
 	machine, err := emulated.Install(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +61,5 @@ func TestLawOfCuDNNOnEmulatedGPUs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(string(text), ": attention of "); n < 4*len(lawFused) {
-		t.Errorf("cuDNN was called %d times", n)
-	}
+	return string(text)
 }

@@ -19,8 +19,8 @@ import (
 )
 
 // Law 1 by random draws: a small model, 1 to 16 ranks, and a legal plan over all choices. PLANC_DRAWS is the number
-// of draws, PLANC_SEED the first one. A number identifies each draw. Consecutive draws share a model, so that its
-// one-rank programs are built once.
+// of draws, PLANC_SEED the first one. If only PLANC_SEED is set, as many draws run as without it. A number identifies
+// each draw. Consecutive draws share a model, so that its one-rank programs are built once.
 
 // lawDrawsModel is the number of consecutive draws with one model.
 const lawDrawsModel = 4
@@ -28,22 +28,73 @@ const lawDrawsModel = 4
 // lawMaxRanks bounds the ranks of a draw.
 const lawMaxRanks = 16
 
-// shortDraws and longDraws are the numbers of draws in the short run and in the long one.
-const shortDraws, longDraws = 160, 1000
+// longDraws is the number of draws in the long run.
+const longDraws = 1000
+
+// shortModels are the models whose draws the short run takes. The first ten were chosen from those of the long run one
+// by one, each as the model whose draws add most pairs of kinds to those of the last five and of the ones before it; a
+// pair that is frequent in the long run counts four times (TestShortDrawsAreOfEveryKind).
+var shortModels = []uint64{107, 159, 143, 95, 118, 87, 213, 110, 35, 146, 1, 2, 3, 4, 5}
+
+// shortDraws returns the numbers of the draws in the short run.
+func shortDraws() (numbers []uint64) {
+	for _, m := range shortModels {
+		numbers = append(numbers, drawNumbers(m*lawDrawsModel, lawDrawsModel)...)
+	}
+	return numbers
+}
+
+// drawNumbers returns n numbers from the first one.
+func drawNumbers(first uint64, n int) (numbers []uint64) {
+	for i := range n {
+		numbers = append(numbers, first+uint64(i))
+	}
+	return numbers
+}
+
+// wantedDraws returns the numbers of the draws that the environment asks for.
+func wantedDraws() []uint64 {
+	short := shortDraws()
+	n, drawsErr := strconv.Atoi(os.Getenv("PLANC_DRAWS"))
+	seed, seedErr := strconv.ParseUint(os.Getenv("PLANC_SEED"), 10, 64)
+	if !harness.Long() && drawsErr != nil && seedErr != nil {
+		return short
+	}
+	if drawsErr != nil {
+		n = len(short)
+		if harness.Long() {
+			n = longDraws
+		}
+	}
+	if seedErr != nil {
+		seed = 1
+	}
+	return drawNumbers(seed, n)
+}
+
+func TestWantedDraws(t *testing.T) {
+	short := shortDraws()
+	for _, c := range []struct {
+		draws, seed, laws string
+		want              []uint64
+	}{
+		{"", "", "", short}, {"", "5", "", drawNumbers(5, len(short))}, {"2", "", "", drawNumbers(1, 2)},
+		{"2", "5", "long", drawNumbers(5, 2)}, {"", "5", "long", drawNumbers(5, longDraws)},
+		{"", "", "long", drawNumbers(1, longDraws)},
+	} {
+		t.Setenv("PLANC_DRAWS", c.draws)
+		t.Setenv("PLANC_SEED", c.seed)
+		t.Setenv("PLANC_LAWS", c.laws)
+		if got := wantedDraws(); !slices.Equal(got, c.want) {
+			t.Errorf("PLANC_DRAWS=%s PLANC_SEED=%s PLANC_LAWS=%s: %d draws from %d, want %d from %d", c.draws, c.seed,
+				c.laws, len(got), got[0], len(c.want), c.want[0])
+		}
+	}
+}
 
 func TestLawDraws(t *testing.T) {
 	t.Parallel() // one test generates or runs code while another compiles
-	n, seed := shortDraws, uint64(1)
-	if harness.Long() {
-		n = longDraws
-	}
-	if s, err := strconv.Atoi(os.Getenv("PLANC_DRAWS")); err == nil {
-		n = s
-	}
-	if s, err := strconv.ParseUint(os.Getenv("PLANC_SEED"), 10, 64); err == nil {
-		seed = s
-	}
-	for _, c := range runLawCases(t, "draws", drawCases(n, seed)) {
+	for _, c := range runLawCases(t, "draws", drawCases(wantedDraws())) {
 		if c.plan.Ranks() > 1 {
 			least := shrink(t, c)
 			t.Logf("the least plan that fails as %s does; to keep it as a case: golden/laws/NAME.txtar\n%s", c.id,
@@ -53,14 +104,14 @@ func TestLawDraws(t *testing.T) {
 	}
 }
 
-// drawCases returns n draws, preceded by the one-rank programs that they are compared with.
-func drawCases(n int, seed uint64) []lawCase {
+// drawCases returns the draws of these numbers, preceded by the one-rank programs that they are compared with.
+func drawCases(numbers []uint64) []lawCase {
 	var out []lawCase
 	refs := map[string]bool{}
 	var draws []lawCase
-	for i := range n {
-		c := drawCase(seed + uint64(i))
-		c.id = fmt.Sprintf("d%d", seed+uint64(i))
+	for _, n := range numbers {
+		c := drawCase(n)
+		c.id = fmt.Sprintf("d%d", n)
 		if !refs[c.group] {
 			refs[c.group] = true
 			ref := c
@@ -92,19 +143,34 @@ func (c *lawCase) kinds() []string {
 func TestShortDrawsAreOfEveryKind(t *testing.T) {
 	had, met := map[string]bool{}, map[[2]string]bool{}
 	often := map[[2]string]int{}
-	for i := range longDraws {
-		c := drawCase(1 + uint64(i))
-		kinds := c.kinds()
+	pairs := func(n uint64) (kinds []string, pairs [][2]string) {
+		c := drawCase(n)
+		kinds = c.kinds()
 		for j, kind := range kinds {
-			had[kind] = had[kind] || i < shortDraws
-			if !had[kind] {
-				t.Errorf("draw %d has %s, which no draw of the short run has", i+1, kind)
-			}
 			for _, other := range kinds[:j] {
-				pair := [2]string{other, kind}
-				met[pair] = met[pair] || i < shortDraws
-				often[pair]++
+				pairs = append(pairs, [2]string{other, kind})
 			}
+		}
+		return kinds, pairs
+	}
+	for _, n := range shortDraws() {
+		kinds, meet := pairs(n)
+		for _, kind := range kinds {
+			had[kind] = true
+		}
+		for _, pair := range meet {
+			met[pair] = true
+		}
+	}
+	for _, n := range drawNumbers(1, longDraws) {
+		kinds, meet := pairs(n)
+		for _, kind := range kinds {
+			if !had[kind] {
+				t.Errorf("draw %d has %s, which no draw of the short run has", n, kind)
+			}
+		}
+		for _, pair := range meet {
+			often[pair]++
 		}
 	}
 	for pair, n := range often {
@@ -117,10 +183,10 @@ func TestShortDrawsAreOfEveryKind(t *testing.T) {
 
 // docs/laws.md has a table of how many draws have experts and context parallelism.
 func TestDrawsOfThePage(t *testing.T) {
-	count := func(n int) string {
+	count := func(numbers []uint64) string {
 		k := map[string]int{}
-		for i := range n {
-			c := drawCase(1 + uint64(i))
+		for _, n := range numbers {
+			c := drawCase(n)
 			p, experts := &c.plan, c.model.Experts > 0
 			for what, is := range map[string]bool{"experts": experts, "ep": experts && p.EP > 1,
 				"wide": experts && p.EP > p.DP, "etp": experts && p.ETP > 1,
@@ -130,7 +196,8 @@ func TestDrawsOfThePage(t *testing.T) {
 				}
 			}
 		}
-		return harness.TableRow(fmt.Sprint(n), fmt.Sprint(k["experts"]), fmt.Sprint(k["ep"]), fmt.Sprint(k["wide"]),
+		return harness.TableRow(fmt.Sprint(len(numbers)), fmt.Sprint(k["experts"]), fmt.Sprint(k["ep"]),
+			fmt.Sprint(k["wide"]),
 			fmt.Sprint(k["etp"]), fmt.Sprint(k["cp"]),
 			fmt.Sprint(k["gather"]), fmt.Sprint(k["heads"]), fmt.Sprint(k["ring"]), fmt.Sprint(k["both"]))
 	}
@@ -138,8 +205,8 @@ func TestDrawsOfThePage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, n := range []int{shortDraws, longDraws} {
-		if want := count(n); !strings.Contains(string(page), want+"\n") {
+	for _, numbers := range [][]uint64{shortDraws(), drawNumbers(1, longDraws)} {
+		if want := count(numbers); !strings.Contains(string(page), want+"\n") {
 			t.Errorf("docs/laws.md does not have the row %q", want)
 		}
 	}

@@ -82,7 +82,7 @@ func lawOnGPUs(t *testing.T, n int, take func(wanted int, c *lawCase) bool) {
 func gpuCases(n int, seed uint64, modules int, take func(int, *lawCase) bool) [][]lawCase {
 	out := make([][]lawCase, modules)
 	for i := uint64(0); n > 0; i++ {
-		c := drawCases(1, seed+i)
+		c := drawCases([]uint64{seed + i})
 		draw := &c[len(c)-1]
 		if draw.plan.Ranks() > gpuRanks || draw.plan.Ranks() == 1 || !take(n, draw) {
 			continue
@@ -127,19 +127,27 @@ func TestLawExpertsOnEmulatedGPUs(t *testing.T) {
 	judgeGPUs(t, cases, gpuModule(t, cases, machine, "late"))
 }
 
-// Chunks of zb-v that follow each other on one stage. The link between them has one rank on that stage, and none on
-// others.
-func TestLawChunksOnEmulatedGPUs(t *testing.T) {
+// Every schedule of stages, with preposted receives. Chunks of zb-v follow each other on one stage: the link between
+// them has one rank on that stage, and none on others.
+func TestLawSchedulesOnEmulatedGPUs(t *testing.T) {
 	if why := emulate.Skipped(); why != "" {
 		t.Skip(why)
 	}
-	c := lawCase{id: "vref", group: "zb-v", model: modelNamed(t, "llama-tied"), optimizer: "sgd", elem: ir.F64}
+	c := lawCase{id: "sref", group: "schedules", model: modelNamed(t, "llama-tied"), optimizer: "sgd", elem: ir.F64}
 	c.model.Layers = 4
 	c.plan = ir.SerialPlan(4, lawBatch, ir.FullPrecision(ir.F64))
 	cases := []lawCase{c}
-	c.id, c.on = "vgpu", codegen.GPU
-	staged(2, "zb-v")(&c.plan)
-	cases = append(cases, c)
+	for i, s := range []struct {
+		pp       int
+		schedule string
+	}{{2, "gpipe"}, {3, "1f1b"}, {2, "interleaved"}, {3, "zb-h1"}, {2, "zb-v"}} {
+		c.id, c.on, c.plan = fmt.Sprintf("s%dgpu", i), codegen.GPU, cases[0].plan
+		staged(s.pp, s.schedule)(&c.plan)
+		if s.schedule == "interleaved" {
+			c.plan.VPP, c.plan.StageLayers = 2, "1,1,1,1"
+		}
+		cases = append(cases, c)
+	}
 	machine, err := emulated.Install(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -217,7 +225,7 @@ func judgeGPUs(t *testing.T, cases []lawCase, verdicts []lawVerdict) {
 		}
 		n++
 		if faults[i] != "" {
-			t.Errorf("%s %v (%s): %s", cases[i].group, cases[i].plan, cases[i].id, faults[i])
+			t.Errorf("law broken: %s %v (%s): %s", cases[i].group, cases[i].plan, cases[i].id, faults[i])
 		}
 		worst[cases[i].exact()] = max(worst[cases[i].exact()], v.Losses, v.Norms, v.Valid, v.Grad)
 	}

@@ -45,12 +45,13 @@ var inner = map[string][]string{
 	"cmd/planc/internal/shell":   {},
 	"cmd/planc/internal/process": {},
 	"cmd/planc/internal/screen": {"cmd/planc/internal/layout", "cmd/planc/internal/lock", "costmodel",
-		"costmodel/engines", "ir", "ir/spec", "passes/calibrate", "passes/search", "passes/validate", "planner",
-		"planner/quantity", "runtime/amount"},
+		"costmodel/engines", "ir", "ir/spec", "passes/calibrate", "passes/search", "passes/search/price",
+		"passes/validate", "planner", "planner/quantity", "runtime/amount"},
 	"cmd/planc/internal/lock": {"costmodel", "ir", "ir/spec", "ir/spec/strict", "passes/search", "planner"},
-	"costmodel":               {"ir", "ir/spec/strict"},
+	"costmodel":               {"ir", "ir/fusion", "ir/spec/strict"},
 	"costmodel/engines":       {"ir", "costmodel"},
 	"passes/search/space":     {"ir", "ir/spec", "costmodel", "costmodel/engines", "passes"},
+	"passes/search/price":     {"ir", "ir/fusion", "costmodel", "costmodel/engines", "passes", "passes/search/space"},
 }
 
 // Packages with a row in inner import what it lists, and no more.

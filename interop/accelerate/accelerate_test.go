@@ -2,15 +2,19 @@ package accelerate_test
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/planc-dev/planc/costmodel"
 	_ "github.com/planc-dev/planc/golden/quickfuzz"
 	"github.com/planc-dev/planc/interop"
 	"github.com/planc-dev/planc/interop/accelerate"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec"
 )
 
 func load(texts ...string) (*interop.Import, error) {
@@ -62,9 +66,8 @@ func TestImportSaysTheJob(t *testing.T) {
 	im := mustLoad(t, fsdp2)
 	want := map[string]string{"plan.zero": "3", "plan.dp": "8", "plan.tp": "2", "plan.cp": "1", "plan.pp": "1",
 		"plan.ep": "1", "plan.sp": "false", "plan.zero_group": "4", "plan.recompute": "full",
-		"train.engine": "fsdp", "train.precision.compute": "bf16", "train.precision.params": "f32",
-		"train.precision.grads":  "f32",
-		"train.precision.master": "none", "train.precision.reduce": "bf16"}
+		"train.engine": "fsdp", "train.precision.compute": "bf16", "plan.recompute_every": "1",
+		"plan.recompute_split": "false"}
 	if diff := cmp.Diff(want, fieldsOf(im)); diff != "" {
 		t.Error(diff)
 	}
@@ -95,6 +98,18 @@ func TestImportOfSections(t *testing.T) {
 			"deepspeed_config:\n  zero_stage: 3\n  gradient_accumulation_steps: 4\n  offload_optimizer_device: cpu\n",
 			map[string]string{"plan.zero": "3", "plan.micro_batches": "4", "plan.offload": "", "plan.recompute": "none",
 				"train.precision.compute": "bf16", "train.precision.grads": "bf16", "train.precision.master": "f32"}},
+		{"a batch that the Trainer divides", "deepspeed", "distributed_type: DEEPSPEED\nnum_processes: 8\n" +
+			"deepspeed_config:\n  zero_stage: 2\n  gradient_accumulation_steps: auto\n",
+			map[string]string{"plan.zero": "2", "plan.micro_batches": ""}},
+		{"other words for true", "fsdp", "distributed_type: FSDP\nnum_processes: 8\nfsdp_config:\n" +
+			"  fsdp_version: 2\n  fsdp_activation_checkpointing: 'yes'\n  fsdp_reshard_after_forward: 'off'\n",
+			map[string]string{"plan.zero": "2", "plan.recompute": "full"}},
+		{"stage 0 of DeepSpeed", "deepspeed", "distributed_type: DEEPSPEED\nmixed_precision: bf16\n" +
+			"deepspeed_config: {zero_stage: 0}\n", map[string]string{"plan.zero": "0",
+			"train.precision.reduce": "bf16", "train.precision.master": "none", "train.precision.moments": "bf16"}},
+		{"FP8 with DeepSpeed", "deepspeed", "distributed_type: DEEPSPEED\nmixed_precision: fp8\n" +
+			"deepspeed_config: {zero_stage: 1}\n", map[string]string{"train.precision.compute": "fp8",
+			"train.precision.grads": "bf16", "train.precision.reduce": "bf16", "train.precision.master": "f32"}},
 		{"Megatron-LM", "megatron", "distributed_type: MEGATRON_LM\nnum_processes: 16\nmegatron_lm_config:\n" +
 			"  megatron_lm_tp_degree: 2\n  megatron_lm_pp_degree: 4\n  megatron_lm_num_micro_batches: 8\n" +
 			"  megatron_lm_sequence_parallelism: true\n  megatron_lm_use_distributed_optimizer: true\n" +
@@ -129,6 +144,31 @@ func TestTheNamedConfigIsASecondFile(t *testing.T) {
 	}
 }
 
+// Accelerate refuses keys that the named ds_config.json has, too.
+func TestKeysOfTheNamedConfigAreRefused(t *testing.T) {
+	const text = "distributed_type: DEEPSPEED\n%s\ndeepspeed_config:\n  deepspeed_config_file: ds.json\n  %s\n"
+	for _, c := range []struct{ top, section, want string }{
+		{"mixed_precision: bf16", "", "accelerate.yaml:2:18: mixed_precision and deepspeed_config_file are both " +
+			"given, and Accelerate refuses that: remove the key; bf16.enabled or fp16.enabled in ds.json says the " +
+			"type [Conflict]"},
+		{"mixed_precision: null", "", ""},
+		{"", "offload_param_nvme_path: none", "accelerate.yaml:5:28: offload_param_nvme_path and " +
+			"deepspeed_config_file are both given, and Accelerate refuses that: move offload_param_nvme_path into " +
+			"ds.json [Conflict]"},
+		{"", "zero3_init_flag: true", ""},
+	} {
+		_, err := load(fmt.Sprintf(text, c.top, c.section), `{"train_micro_batch_size_per_gpu": 2,
+			"zero_optimization": {"stage": 2}}`)
+		got := ""
+		if err != nil {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("%s %s\n%s\nwant %s", c.top, c.section, got, c.want)
+		}
+	}
+}
+
 func TestAllBlocksAreRecomputedIfTheModelIsKnown(t *testing.T) {
 	got := fieldsOf(mustLoad(t, fsdp2, `{"model_type": "llama", "num_hidden_layers": 32}`))
 	if got["plan.recompute_layers"] != "32" {
@@ -148,8 +188,7 @@ func TestEveryKeyIsAccountedFor(t *testing.T) {
 		"distributed_type: taken: ",
 		"num_processes: taken: ",
 		"fsdp_config.fsdp_version: taken: ",
-		"fsdp_config.fsdp_reshard_after_froward: ignored by that tool: Accelerate does not read it; did you mean " +
-			"fsdp_reshard_after_forward?",
+		"fsdp_config.fsdp_reshard_after_froward: ignored by that tool: Accelerate does not know it",
 		"fsdp_config.fsdp_sharding_strategy: ignored by that tool: fsdp_version 2 reads fsdp_reshard_after_forward",
 		"fsdp_config.fsdp_min_num_params: not supported by planc: size_based_wrap gathers other units than whole " +
 			"blocks: memory and overlap",
@@ -161,11 +200,32 @@ func TestEveryKeyIsAccountedFor(t *testing.T) {
 	}
 }
 
+// A number of devices that the user gives replaces num_processes, so errors do not name that key.
+func TestGivenDevicesContradictTheSizes(t *testing.T) {
+	tests := []struct{ text, want string }{
+		{"distributed_type: FSDP\nnum_processes: 8\nfsdp_config: {fsdp_version: 2}\nparallelism_config:\n" +
+			"  parallelism_config_dp_shard_size: 4\n  parallelism_config_tp_size: 2\n",
+			"accelerate.yaml:5:3: the sizes of parallelism_config multiply to dp_replicate 1 · dp_shard 4 · tp 2 · " +
+				"cp 1 = 8, but the given number of devices is 18: change one of them [Conflict]"},
+		{"distributed_type: MEGATRON_LM\nnum_processes: 8\nmegatron_lm_config:\n  megatron_lm_tp_degree: 4\n",
+			"accelerate.yaml:4:3: the given number of devices, 18, is no multiple of megatron_lm_tp_degree 4: change " +
+				"one of them [Conflict]"},
+	}
+	for _, test := range tests {
+		file := interop.File{Name: "accelerate.yaml", Data: []byte(test.text)}
+		_, err := accelerate.Format.Import([]interop.File{file}, interop.Options{Devices: 18})
+		if err == nil || err.Error() != test.want {
+			t.Errorf("got:\n%v\nwant:\n%s", err, test.want)
+		}
+	}
+}
+
 func TestWrongFiles(t *testing.T) {
 	const sizes = "distributed_type: FSDP\nnum_processes: 8\nfsdp_config: {fsdp_version: 2}\nparallelism_config:\n"
+	const noRanks = "accelerate.yaml:5:3: dp_shard_size and cp_size are 1, so FSDP has no ranks to shard over: "
 	tests := []struct{ text, want string }{
-		{"num_processes: 8\n", "accelerate.yaml: distributed_type is missing; Accelerate needs it: NO, MULTI_GPU, " +
-			"FSDP, " +
+		{"num_processes: 8\n", "accelerate.yaml:1:1: distributed_type is missing; Accelerate needs it: NO, " +
+			"MULTI_GPU, FSDP, " +
 			"DEEPSPEED or MEGATRON_LM [Missing]"},
 		{"distributed_type: FDSP\n", "accelerate.yaml:1:19: distributed_type is \"FDSP\"; use one of NO, " +
 			"MULTI_GPU, FSDP, " +
@@ -178,16 +238,33 @@ func TestWrongFiles(t *testing.T) {
 				"(ZeRO 3) " +
 				"or false (ZeRO 2); did you mean true? [WrongType]"},
 		{sizes + "  parallelism_config_dp_replicate_size: 4\n  parallelism_config_tp_size: 2\n",
-			"accelerate.yaml: dp_shard_size and cp_size are 1, so FSDP has no ranks to shard over: use " +
-				"distributed_type " +
-				"MULTI_GPU, or dp_shard_size 4 with dp_replicate_size 1 [Conflict]\n" +
-				"accelerate.yaml:5:41: dp_replicate_size is 4 with dp_shard_size 1; Accelerate refuses that with " +
-				"tp_size or " +
-				"cp_size above 1: use dp_shard_size 4 and dp_replicate_size 1 [Conflict]"},
+			noRanks + "use dp_shard_size 4 with dp_replicate_size 1 [Conflict]"},
+		{sizes + "  parallelism_config_tp_size: 2\n",
+			noRanks + "use dp_shard_size 4 with dp_replicate_size 1 [Conflict]"},
+		{sizes + "  parallelism_config_dp_replicate_size: 2\n",
+			noRanks + "use distributed_type MULTI_GPU, or dp_shard_size 8 with dp_replicate_size 1 [Conflict]"},
+		{sizes + "  parallelism_config_tp_size: 8\n",
+			noRanks + "use distributed_type MULTI_GPU, or a smaller tp_size with dp_shard_size 2 [Conflict]"},
+		{strings.Replace(sizes, "8", "1", 1) + "  parallelism_config_tp_size: 1\n",
+			noRanks + "use distributed_type NO [Conflict]"},
+		{sizes + "  parallelism_config_tp_size: 3\n",
+			"accelerate.yaml:2:16: num_processes is 8, but the sizes of parallelism_config multiply to " +
+				"dp_replicate 1 · dp_shard 1 · tp 3 · cp 1 = 3 [Conflict]"},
+		{sizes + "  parallelism_config_cp_size: 4\n",
+			"accelerate.yaml:5:3: num_processes is 8, but the sizes of parallelism_config multiply to " +
+				"dp_replicate 1 · dp_shard 1 · tp 1 · cp 4 = 4: use dp_shard_size 2 [Conflict]"},
+		{sizes + "  parallelism_config_dp_replicate_size: 2\n  parallelism_config_cp_size: 2\n",
+			"accelerate.yaml:5:41: dp_replicate_size is 2 with dp_shard_size 1; Accelerate refuses that with " +
+				"tp_size or cp_size above 1: use dp_shard_size 4 and dp_replicate_size 1 [Conflict]"},
 		{sizes + "  parallelism_config_dp_shard_size: 4\n  parallelism_config_tp_size: 4\n",
 			"accelerate.yaml:2:16: num_processes is 8, but the sizes of parallelism_config multiply to " +
 				"dp_replicate 1 · " +
 				"dp_shard 4 · tp 4 · cp 1 = 16; did you mean 16? [Conflict]"},
+		{"distributed_type: multi_gpu\nnum_processes: 8\n", "accelerate.yaml:1:19: distributed_type is " +
+			"\"multi_gpu\"; Accelerate knows it in capital letters only; did you mean MULTI_GPU? [UnknownValue]"},
+		{sizes + "  parallelism_config_dp_shard_size: 4\n  parallelism_config_sp_size: 2\n",
+			"accelerate.yaml:6:31: sp_size is 2, which Accelerate leaves to DeepSpeed, and distributed_type is FSDP: " +
+				"use cp_size, or distributed_type DEEPSPEED; did you mean 1? [Conflict]"},
 		{sizes + "  parallelism_config_cp_size: 4\n  parallelism_config_sp_size: 2\n",
 			"accelerate.yaml:6:31: cp_size is 4 and sp_size is 2; Accelerate runs one of them: set the other to " +
 				"1; did you " +
@@ -285,4 +362,89 @@ func FuzzImport(f *testing.F) {
 		}
 		im.JobText()
 	})
+}
+
+// An edit that adds FSDP adds the wrap policy, whose default shards the model as one unit.
+func TestPlansOfFSDPHaveAWrapPolicy(t *testing.T) {
+	plan := ir.Plan{DP: 8, TP: 1, PP: 1, CP: 1, EP: 1, ETP: 1, Zero: 3, ZeroGroup: 8, MicroBatch: 1, MicroBatches: 1}
+	target := &interop.Target{Plan: plan, Job: &spec.Job{}, Hardware: &costmodel.Cluster{}}
+	for _, v := range accelerate.Format.Values(target) {
+		if v.Key == "fsdp_config.fsdp_auto_wrap_policy" && v.Text == "TRANSFORMER_BASED_WRAP" {
+			return
+		}
+	}
+	t.Error("no policy")
+}
+
+// A file without a wrap policy gets a note that says what Accelerate does, and what to write. Policies whose units
+// planc does not price are in the keys, as in TrainingArguments.
+func TestWrapPolicies(t *testing.T) {
+	const missing = "accelerate.yaml:2:14: fsdp_auto_wrap_policy is missing, which means NO_WRAP: all blocks are one " +
+		"unit of FSDP, whose parameters are gathered at once. planc prices each block as a unit: write " +
+		"fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP"
+	const stops = "Accelerate 1.15 stops with an error, because fsdp_activation_checkpointing needs an " +
+		"fsdp_auto_wrap_policy other than NO_WRAP"
+	const others = " gathers other units than whole blocks, which planc prices: memory and overlap. Use " +
+		"TRANSFORMER_BASED_WRAP"
+	for _, c := range []struct{ config, note, key string }{
+		{"{fsdp_version: 2}", missing, ""},
+		{"{}", missing, ""},
+		{"{fsdp_version: 2, auto_wrap_policy: no_wrap}", "", "NO_WRAP" + others},
+		{"{fsdp_version: 2, fsdp_activation_checkpointing: true}", missing + "accelerate.yaml:2:63: " + stops, ""},
+		{"{fsdp_version: 2, auto_wrap_policy: NO_WRAP, activation_checkpointing: true}",
+			"accelerate.yaml:2:85: " + stops, "NO_WRAP" + others},
+		{"{fsdp_activation_checkpointing: true}", missing, ""},
+		{"{fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP}", "", ""},
+		{"{fsdp_auto_wrap_policy: SIZE_BASED_WRAP}", "", "SIZE_BASED_WRAP" + others},
+		{"{fsdp_sharding_strategy: NO_SHARD}", "", ""},
+		{"{fsdp_sharding_strategy: NO_SHARD, fsdp_auto_wrap_policy: NO_WRAP}", "", ""},
+	} {
+		note, key := "", ""
+		im := mustLoad(t, "distributed_type: FSDP\nfsdp_config: "+c.config+"\n")
+		for _, n := range im.Notes {
+			note += n.String()
+		}
+		for _, k := range im.Keys {
+			if k.Use == interop.Unsupported {
+				key += k.Note
+			}
+		}
+		if note != c.note || key != c.key {
+			t.Errorf("%s: %q, %q; want %q, %q", c.config, note, key, c.note, c.key)
+		}
+	}
+	for _, test := range []struct{ config, pos, shown string }{{"{fsdp_auto_wrap_policy: BLOCKS}", "38", `"BLOCKS"`},
+		{"{fsdp_auto_wrap_policy: [1]}", "38", "a list"},
+		{"{fsdp_sharding_strategy: NO_SHARD, fsdp_auto_wrap_policy: foo}", "72", `"foo"`}} {
+		_, err := load("distributed_type: FSDP\nfsdp_config: " + test.config + "\n")
+		want := "accelerate.yaml:2:" + test.pos + ": fsdp_config.fsdp_auto_wrap_policy is " + test.shown +
+			"; use one of TRANSFORMER_BASED_WRAP, SIZE_BASED_WRAP, NO_WRAP [UnknownValue]"
+		if err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// A misspelt key is named also in a section that the kind of training does not read.
+func TestMisspeltKeysOfSectionsWithoutEffect(t *testing.T) {
+	const text = "distributed_type: MULTI_GPU\nnum_processes: 8\nnum_machines: 1\nfsdp_config:\n" +
+		"  fsdp_sharding_stratgy: FULL_SHARD\n  fsdp_version: 1\n"
+	im := mustLoad(t, text)
+	var notes []string
+	for _, n := range im.Notes {
+		if n.IsWarning {
+			notes = append(notes, n.String())
+		}
+	}
+	want := []string{"accelerate.yaml:5:3: Accelerate does not know fsdp_config.fsdp_sharding_stratgy and ignores " +
+		"it; did you mean fsdp_sharding_strategy?"}
+	if !slices.Equal(notes, want) {
+		t.Errorf("%q, want %q", notes, want)
+	}
+	for _, k := range im.Keys {
+		if k.Name == "fsdp_config.fsdp_version" && (k.Use != interop.IgnoredByTool || k.Note != "distributed_type is "+
+			"MULTI_GPU") {
+			t.Errorf("%+v", k)
+		}
+	}
 }

@@ -29,6 +29,8 @@ var Format = interop.Format{
 	Title:     "a configuration of Accelerate",
 	Tool:      "Accelerate",
 	Engine:    engine,
+	Engines:   []string{"deepspeed", "megatron"},
+	Parts:     []string{"deepspeed"},
 	Recognize: recognize,
 	Import:    importFiles,
 	Values:    values,
@@ -70,7 +72,7 @@ func importFiles(files []interop.File, o interop.Options) (*interop.Import, erro
 	im := &interop.Import{Format: name, Engine: engine}
 	main, ds, diags := keytable.Split(im, files, recognize)
 	if main == nil {
-		diags.Addf(ir.Pos{File: files[0].Name}, NoConfig, "no file is a configuration of Accelerate, which has keys "+
+		diags.Addf(files[0].Top(), NoConfig, "no file is a configuration of Accelerate, which has keys "+
 			"such as distributed_type and num_processes")
 		return nil, diags.Err()
 	}
@@ -81,6 +83,7 @@ func importFiles(files []interop.File, o interop.Options) (*interop.Import, erro
 	}
 	r := &reader{Reader: keytable.NewReader(doc, Keys, im), im: im, ds: ds, given: o.Devices,
 		perNode: o.DevicesPerNode}
+	r.TruthWords = truthWords
 	r.read()
 	if err := append(diags, r.Diags...).Err(); err != nil {
 		return nil, err
@@ -88,6 +91,7 @@ func importFiles(files []interop.File, o interop.Options) (*interop.Import, erro
 	im.Files = append([]string{main.Name}, im.Files...)
 	im.Doc = doc
 	if r.part != nil {
+		im.Files = append(im.Files, r.part.Name)
 		im.Doc = interop.Parts{{Name: main.Name, Doc: doc}, *r.part}
 		im.Values = func(t *interop.Target) []interop.Value { return namedValues(t, r.part.Prefix) }
 	}
@@ -110,15 +114,14 @@ const (
 
 // unknown reports keys that Accelerate does not know: at the top it refuses the file, in a section it ignores them.
 func (r *reader) unknown(path string, f *tree.Field) {
-	fix := r.Table.Nearest(path)
-	if r.Doc.Root.Get(path) != nil || !isSection(path) {
-		r.Diags = append(r.Diags, ir.Diag{Pos: f.Pos, Code: strict.UnknownKey, Fix: fix,
-			Msg: "Accelerate has no key " + path + ", and refuses the file"})
+	if r.Doc.Root.Get(path) == nil && isSection(path) {
+		keytable.Ignore(r.Reader, path, "Accelerate")
 		return
 	}
-	note := "Accelerate does not read it"
-	if fix != "" {
-		note += "; did you mean " + fix + "?"
+	unknown := r.Table.Unknown(path)
+	d := ir.Diag{Pos: r.Doc.Root.KeyPos(unknown), Code: strict.UnknownKey, Fix: r.Table.Nearest(path),
+		Msg: "Accelerate has no key " + unknown + ", and refuses the file"}
+	if !slices.Contains(r.Diags, d) { // each key of an unknown mapping
+		r.Diags = append(r.Diags, d)
 	}
-	r.Account(path, interop.IgnoredByTool, note)
 }

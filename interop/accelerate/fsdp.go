@@ -10,16 +10,6 @@ import (
 	"github.com/planc-dev/planc/ir/spec/strict"
 )
 
-// strategies are the sharding strategies of FSDP 1, in PyTorch's order: they may be given as numbers from 1.
-var strategies = []struct {
-	name    string
-	zero    int
-	isGroup bool // shards over the ranks of a node
-}{
-	{"FULL_SHARD", 3, false}, {"SHARD_GRAD_OP", 2, false}, {"NO_SHARD", 0, false}, {"HYBRID_SHARD", 3, true},
-	{"HYBRID_SHARD_ZERO2", 2, true},
-}
-
 const fsdpPrefix = "fsdp_config.fsdp_"
 
 // key returns the path of a key of FSDP. Its prefix may be left out in the file.
@@ -28,6 +18,20 @@ func (r *reader) key(name string) string {
 		return short
 	}
 	return fsdpPrefix + name
+}
+
+// ownValues returns the keys that say a plan as the file spells them.
+func (r *reader) ownValues(t *interop.Target) []interop.Value {
+	all := values(t)
+	if r.Has("parallelism_config") {
+		all = withSizes(all, &t.Plan)
+	}
+	for i, v := range all {
+		if name, ok := strings.CutPrefix(v.Key, fsdpPrefix); ok {
+			all[i].Key = r.key(name)
+		}
+	}
+	return all
 }
 
 // fsdp takes fsdp_config and parallelism_config.
@@ -43,8 +47,10 @@ func (r *reader) fsdp() {
 	}
 	if version == 2 {
 		r.reshard()
+		r.im.Values = r.ownValues
 	} else {
 		r.strategy()
+		r.im.Values, r.im.Refusals = r.valuesOfFSDP1, FSDP1("fsdp_version: 2")
 	}
 	r.parallelism(true)
 	if version == 1 && r.Has("parallelism_config") {
@@ -56,6 +62,44 @@ func (r *reader) fsdp() {
 		r.Take(r.key("offload_params"))
 	}
 	r.recompute()
+	r.wrapping(version)
+}
+
+// WrapPolicies are the values of auto_wrap_policy. planc prices the first, with which each block is a unit of FSDP.
+var WrapPolicies = []string{"TRANSFORMER_BASED_WRAP", "SIZE_BASED_WRAP", "NO_WRAP"}
+
+// AccountWrapPolicy accounts for a policy of WrapPolicies: which modules are units of FSDP matters only if it shards.
+func AccountWrapPolicy(r *keytable.Reader, path, policy string, isSharded bool) {
+	switch {
+	case !isSharded:
+		r.Account(path, interop.NoEffect, "FSDP does not shard, so it gathers no units")
+	case policy == WrapPolicies[0]:
+		r.Account(path, interop.NoEffect, "")
+	default:
+		r.Account(path, interop.Unsupported, policy+" gathers other units than whole blocks, which planc prices: "+
+			"memory and overlap. Use "+WrapPolicies[0])
+	}
+}
+
+// wrapping takes which modules are units of FSDP. Without a policy, all blocks are one unit, which is noted.
+// Source: Accelerate 1.15.0, utils/dataclasses.py: FullyShardedDataParallelPlugin; utils/fsdp_utils.py: fsdp2_apply_ac,
+// which calls the policy.
+func (r *reader) wrapping(version int) {
+	path := r.key("auto_wrap_policy")
+	policy, ok := r.OneOf(path, WrapPolicies...)
+	if ok {
+		AccountWrapPolicy(r.Reader, path, policy, !r.isUnsharded())
+	}
+	if !r.isUnsharded() && !r.Has(path) {
+		r.im.AddNote(r.Doc.Root.Nearest(path), "fsdp_auto_wrap_policy is missing, which means NO_WRAP: all blocks are "+
+			"one unit of FSDP, whose parameters are gathered at once. planc prices each block as a unit: write "+
+			"fsdp_auto_wrap_policy: %s", WrapPolicies[0])
+	}
+	checkpointing := r.key("activation_checkpointing")
+	if version == 2 && r.IsTrue(checkpointing) && (policy == "NO_WRAP" || !r.Has(path)) {
+		r.im.AddNote(r.Doc.Root.Nearest(checkpointing), "Accelerate 1.15 stops with an error, because "+
+			"fsdp_activation_checkpointing needs an fsdp_auto_wrap_policy other than NO_WRAP")
+	}
 }
 
 // reshard takes whether FSDP 2 frees gathered parameters after the forward pass.
@@ -83,33 +127,6 @@ func (r *reader) reshard() {
 	if old := r.key("sharding_strategy"); r.Has(old) {
 		r.Account(old, interop.IgnoredByTool, "fsdp_version 2 reads fsdp_reshard_after_forward")
 	}
-}
-
-// strategy takes the sharding strategy of FSDP 1.
-func (r *reader) strategy() {
-	path := r.key("sharding_strategy")
-	if other := r.key("reshard_after_forward"); r.Has(other) {
-		r.Account(other, interop.IgnoredByTool, "fsdp_version 1 reads fsdp_sharding_strategy")
-	}
-	text := strings.ToUpper(r.Text(path))
-	if text == "" {
-		r.im.DefaultField("plan.zero", "3", "default of fsdp_sharding_strategy")
-		return
-	}
-	var names []string
-	for i, s := range strategies {
-		names = append(names, s.name)
-		if text != s.name && text != strconv.Itoa(i+1) {
-			continue
-		}
-		r.TakeInt(path, "plan.zero", s.zero)
-		r.isLocal = s.isGroup
-		if s.isGroup && r.im.DevicesPerNode > 0 {
-			r.TakeInt(path, "plan.zero_group", r.im.DevicesPerNode)
-		}
-		return
-	}
-	r.OneOf(path, names...)
 }
 
 // recompute takes whether FSDP recomputes the activations of every block.
@@ -152,19 +169,41 @@ func (r *reader) parallelism(isSharded bool) {
 	if node := r.Node("parallelism_config"); node == nil || len(node.Fields) == 0 {
 		return
 	}
-	r.sizes(replicate, shard, tp, cp, ulysses)
+	n := sizes{replicate, shard, tp, cp, ulysses}
+	hasNoRanks := isSharded && shard == 1 && cp == 1
+	if hasNoRanks && r.im.Devices%keytable.Product(tp, ulysses) == 0 {
+		r.noRanks(n)
+	} else {
+		r.sizes(n, isSharded)
+	}
 	r.TakeInt(parallelPrefix+"dp_shard_size", "plan.dp", keytable.Product(replicate, shard))
 	r.Take(parallelPrefix + "dp_replicate_size")
-	switch {
-	case !isSharded:
-	case shard == 1 && cp == 1:
-		r.Wrong(parallelPrefix+"dp_shard_size", Conflict, "", "dp_shard_size and cp_size are 1, so FSDP has no "+
-			"ranks to "+
-			"shard over: use distributed_type MULTI_GPU, or dp_shard_size %d with dp_replicate_size "+
-			"1", max(replicate, 2))
-	case replicate > 1:
+	if isSharded && !hasNoRanks && replicate > 1 {
 		r.TakeInt(parallelPrefix+"dp_replicate_size", "plan.zero_group", keytable.Product(shard, cp))
 	}
+}
+
+// noRanks reports sizes with which FSDP has no ranks to shard over. The number of devices is unknown, or a multiple of
+// the other sizes.
+func (r *reader) noRanks(n sizes) {
+	use := "use distributed_type MULTI_GPU, or "
+	shard := max(n.replicate, 2)
+	if r.im.Devices > 0 {
+		shard = r.im.Devices / keytable.Product(n.tp, n.ulysses)
+	}
+	switch {
+	case r.im.Devices == 1:
+		use = "use distributed_type NO"
+	case shard == 1:
+		use += "a smaller tp_size with dp_shard_size 2"
+	default:
+		if n.tp > 1 {
+			use = "use " // several replicas of DDP cannot have tensor parallelism
+		}
+		use += fmt.Sprintf("dp_shard_size %d with dp_replicate_size 1", shard)
+	}
+	r.Wrong(parallelPrefix+"dp_shard_size", Conflict, "", "dp_shard_size and cp_size are 1, so FSDP has no ranks to "+
+		"shard over: %s", use)
 }
 
 // degrees takes tensor and context parallelism.
@@ -175,6 +214,10 @@ func (r *reader) degrees(tp, cp, ulysses int) {
 	}
 	switch {
 	case ulysses > 1:
+		if kind := r.Text(kindKey); kind != "DEEPSPEED" && cp == 1 {
+			r.Wrong(parallelPrefix+"sp_size", Conflict, "1", "sp_size is %d, which Accelerate leaves to DeepSpeed, "+
+				"and %s is %s: use cp_size, or %s DEEPSPEED", ulysses, kindKey, kind, kindKey)
+		}
 		r.TakeInt(parallelPrefix+"sp_size", "plan.cp", ulysses)
 		r.Take(parallelPrefix+"sp_size", interop.Field{Path: "plan.cp_kind", Value: "heads"})
 		return
@@ -191,30 +234,50 @@ func (r *reader) degrees(tp, cp, ulysses int) {
 	r.Take(parallelPrefix+"cp_comm_strategy", interop.Field{Path: "plan.cp_kind", Value: kind})
 }
 
+// sizes are those of parallelism_config.
+type sizes struct{ replicate, shard, tp, cp, ulysses int }
+
+func (n sizes) product() int { return keytable.Product(n.replicate, n.shard, n.tp, n.cp, n.ulysses) }
+
 // sizes reports sizes that Accelerate refuses.
 // Source: Accelerate 1.15.0, parallelism_config.py: __post_init__, _validate_accelerator.
-func (r *reader) sizes(replicate, shard, tp, cp, ulysses int) {
-	total := keytable.Product(replicate, shard, tp, cp, ulysses)
+func (r *reader) sizes(n sizes, isSharded bool) {
+	devices, total := r.im.Devices, n.product()
+	others := keytable.Product(n.tp, n.cp)
 	switch {
-	case cp > 1 && ulysses > 1:
+	case n.cp > 1 && n.ulysses > 1:
 		r.Wrong(parallelPrefix+"sp_size", Conflict, "1", "cp_size is %d and sp_size is %d; Accelerate runs one of "+
-			"them: "+
-			"set the other to 1", cp, ulysses)
-	case (tp > 1 || cp > 1) && replicate > 1 && shard == 1:
+			"them: set the other to 1", n.cp, n.ulysses)
+	case others > 1 && n.replicate > 1 && n.shard == 1:
+		shard := n.replicate
+		if devices > others && devices%others == 0 {
+			shard = devices / others
+		}
 		r.Wrong(parallelPrefix+"dp_replicate_size", Conflict, "", "dp_replicate_size is %d with dp_shard_size 1; "+
 			"Accelerate refuses that with tp_size or cp_size above 1: use dp_shard_size %d and dp_replicate_size 1",
-			replicate, replicate)
-	case r.im.Devices > 0 && total != r.im.Devices && ulysses == 1:
-		r.Wrong("num_processes", Conflict, strconv.Itoa(total), "num_processes is %d, but the sizes of "+
-			"parallelism_config multiply to %s", r.im.Devices, product(replicate, shard, tp, cp, ulysses))
+			n.replicate, shard)
+	case devices == 0 || total == devices || n.ulysses > 1:
+	case r.given > 0:
+		r.Wrong("parallelism_config", Conflict, "", "the sizes of parallelism_config multiply to %s, but the given "+
+			"number of devices is %d: change one of them", n, r.given)
+	case isSharded && devices%total == 0 && !r.Has(parallelPrefix+"dp_shard_size"):
+		r.Wrong("parallelism_config", Conflict, "", "num_processes is %d, but the sizes of parallelism_config "+
+			"multiply to %s: use dp_shard_size %d", devices, n, devices/total)
+	default:
+		nearest := strconv.Itoa(total)
+		if isSharded && n.shard*n.cp == 1 {
+			nearest = "" // FSDP has no ranks to shard over then
+		}
+		r.Wrong("num_processes", Conflict, nearest, "num_processes is %d, but the sizes of parallelism_config "+
+			"multiply to %s", devices, n)
 	}
 }
 
-// product returns sizes as a product.
-func product(replicate, shard, tp, cp, ulysses int) string {
-	text := fmt.Sprintf("dp_replicate %d · dp_shard %d · tp %d · cp %d", replicate, shard, tp, cp)
-	if ulysses > 1 {
-		text += fmt.Sprintf(" · sp %d", ulysses)
+// String returns sizes as a product.
+func (n sizes) String() string {
+	text := fmt.Sprintf("dp_replicate %d · dp_shard %d · tp %d · cp %d", n.replicate, n.shard, n.tp, n.cp)
+	if n.ulysses > 1 {
+		text += fmt.Sprintf(" · sp %d", n.ulysses)
 	}
-	return fmt.Sprintf("%s = %d", text, keytable.Product(replicate, shard, tp, cp, ulysses))
+	return fmt.Sprintf("%s = %d", text, n.product())
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/planc-dev/planc/interop"
 	"github.com/planc-dev/planc/interop/deepspeed"
 	"github.com/planc-dev/planc/interop/keytable"
+	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec/strict"
 )
 
@@ -47,7 +48,10 @@ func (r *reader) read() {
 		r.Wrong(kindKey, Missing, "", "%s is missing; Accelerate needs it: NO, MULTI_GPU, FSDP, DEEPSPEED or "+
 			"MEGATRON_LM", kindKey)
 	case !ok:
-		r.OneOf(kindKey, "NO", "MULTI_GPU", "FSDP", "DEEPSPEED", "MEGATRON_LM")
+		if word, _ := r.OneOf(kindKey, "NO", "MULTI_GPU", "FSDP", "DEEPSPEED", "MEGATRON_LM"); word != "" {
+			r.Wrong(kindKey, strict.UnknownValue, word, "%s is %s; Accelerate knows it in capital letters only",
+				kindKey, strconv.Quote(kind))
+		}
 	}
 	r.Take(kindKey)
 	r.devices(kind)
@@ -64,6 +68,7 @@ func (r *reader) read() {
 	case "NO", "MULTI_GPU":
 		r.Take(kindKey, interop.Field{Path: "plan.zero", Value: "0"})
 		r.parallelism(false)
+		r.im.Values = r.ownValues
 	}
 	if !r.im.Has("plan.recompute") {
 		r.im.DefaultField("plan.recompute", "none", "no recomputation in the file; pin plan.recompute if the script "+
@@ -79,18 +84,24 @@ func (r *reader) read() {
 
 // defaults accounts for values that are as good as absent.
 func (r *reader) defaults() {
-	for path, word := range map[string]string{r.key("auto_wrap_policy"): "TRANSFORMER_BASED_WRAP",
-		"dynamo_config.dynamo_backend": "no"} {
-		if strings.EqualFold(r.Text(path), word) {
-			r.Account(path, interop.NoEffect, "")
-		}
+	const backend = "dynamo_config.dynamo_backend"
+	if strings.EqualFold(r.Text(backend), "no") {
+		r.Account(backend, interop.NoEffect, "")
 	}
 }
 
 // devices takes the number of processes: one for each GPU.
 func (r *reader) devices(kind string) {
 	n, ok := r.Int("num_processes")
+	isSaid := ok && n != -1
+	if kind != "NO" && !isSaid {
+		takeMachines(r, ok)
+	}
 	switch {
+	case r.given > 0 && r.im.Nodes.N*r.perNode == r.given:
+		r.im.Devices, r.im.DevicesPerNode = r.given, r.perNode
+		keytable.TakeDevices(r.Reader, "num_processes", r.given, "num_machines", r.im.Nodes.N)
+		return
 	case r.given > 0:
 		r.im.Devices, r.im.DevicesPerNode = r.given, r.perNode
 		r.Account("num_processes", interop.NoEffect, "replaced by the given number of devices")
@@ -117,8 +128,18 @@ func (r *reader) devices(kind string) {
 		return
 	}
 	r.im.Devices, r.im.DevicesPerNode = n, n/machines
-	r.Take("num_processes")
-	r.Take("num_machines")
+	keytable.TakeDevices(r.Reader, "num_processes", n, "num_machines", machines)
+}
+
+// takeMachines says the number of nodes whose devices the file does not say. isAny says that num_processes is -1.
+func takeMachines(r *reader, isAny bool) {
+	why := "num_processes is missing"
+	if isAny {
+		why = "num_processes is -1"
+	}
+	if n, ok := r.Positive("num_machines"); ok && n > 1 {
+		r.im.Nodes = interop.NodeCount{N: n, Name: "num_machines", Pos: r.Node("num_machines").Pos, Why: why}
+	}
 }
 
 // unread accounts for sections that the kind of training does not read.
@@ -126,13 +147,18 @@ func (r *reader) unread(section string) {
 	for _, other := range []string{"fsdp_config", "deepspeed_config", "megatron_lm_config"} {
 		if n := r.Node(other); other != section && n != nil && len(n.Fields) > 0 {
 			r.Account(other, interop.IgnoredByTool, kindKey+" is "+r.Text(kindKey))
+			for _, f := range n.Fields { // a misspelt key is named here too
+				if _, isKnown := r.Table.Find(other + "." + f.Key); !isKnown {
+					keytable.Ignore(r.Reader, other+"."+f.Key, "Accelerate")
+				}
+			}
 		}
 	}
 }
 
 // precision takes the types of parameters and state.
-// Source: Accelerate 1.15.0: FSDP and DDP keep parameters in fp32 and compute in mixed_precision; FSDP also reduces
-// gradients in it (utils/dataclasses.py: set_mixed_precision).
+// Source: Accelerate 1.15.0: FSDP and DDP keep parameters in fp32 and compute in mixed_precision. FSDP also gathers
+// parameters and reduces gradients in it (utils/dataclasses.py: set_mixed_precision), as planc's engine fsdp does.
 func (r *reader) precision(kind string) {
 	const key = "mixed_precision"
 	text, ok := r.OneOf(key, "no", "bf16", "fp16", "fp8")
@@ -142,29 +168,61 @@ func (r *reader) precision(kind string) {
 	if !ok {
 		text = "no"
 	}
-	field := func(name, value string) interop.Field {
-		return interop.Field{Path: "train.precision." + name, Value: value, From: key}
-	}
 	switch {
 	case r.im.Has("train.precision") || r.ds != nil && text == "no":
 		r.Account(key, interop.IgnoredByTool, "the ds_config.json says it")
 		return
-	case text == "no":
-		r.Take(key, field("compute", "f32"))
-		return
-	case kind == "MEGATRON_LM":
-		r.Take(key, field("compute", text))
-		return
+	case kind == "MEGATRON_LM", kind == "FSDP" && r.isUnsharded():
 	case kind == "DEEPSPEED":
-		r.Take(key, field("compute", text), field("grads", text), field("reduce", text), field("master", "f32"))
+		stage, _ := r.im.Field("plan.zero")
+		r.Take(key, typesOfDeepSpeed(text, stage.Value == "0")...)
+		r.im.Precision = func(p *ir.Plan) []interop.Field { return typesOfDeepSpeed(text, p.Zero == 0) }
 		return
+	default:
+		r.im.Precision = func(p *ir.Plan) []interop.Field {
+			if p.Zero == 0 {
+				return typesOf("MULTI_GPU", text)
+			}
+			return typesOf("FSDP", text)
+		}
 	}
-	r.Take(key, field("compute", text), field("params", "f32"), field("grads", "f32"), field("master", "none"))
-	reduce := "f32"
-	if kind == "FSDP" && text != "fp8" {
-		reduce = text
+	r.Take(key, typesOf(kind, text)...)
+}
+
+// isUnsharded reports whether FSDP shards nothing: its strategy is NO_SHARD.
+func (r *reader) isUnsharded() bool {
+	zero, _ := r.im.Field("plan.zero")
+	return zero.Value == "0"
+}
+
+// typesOf returns the fields of train.precision that mixed_precision says for a kind of training.
+func typesOf(kind, mixed string) []interop.Field {
+	const from = "mixed_precision"
+	if mixed == "no" {
+		mixed = "f32"
 	}
-	r.Take(key, field("reduce", reduce))
+	if mixed == "f32" || kind == "MEGATRON_LM" || kind == "FSDP" && mixed != "fp8" {
+		return interop.Sharded(mixed, from)
+	}
+	return interop.Autocast(mixed, from)
+}
+
+// typesOfDeepSpeed returns the fields of train.precision that mixed_precision says with DeepSpeed. fp8 has the model's
+// parameters and gradients in bf16.
+// Source: Accelerate 1.15.0, utils/dataclasses.py: DeepSpeedPlugin.set_mixed_precision.
+func typesOfDeepSpeed(mixed string, isStage0 bool) []interop.Field {
+	field := func(name, value string) interop.Field {
+		return interop.Field{Path: "train.precision." + name, Value: value, From: "mixed_precision"}
+	}
+	model := mixed
+	switch mixed {
+	case "no":
+		return []interop.Field{field("compute", "f32")}
+	case "fp8":
+		model = "bf16"
+	}
+	return append([]interop.Field{field("compute", mixed), field("grads", model), field("reduce", model)},
+		deepspeed.MasterTypes(model, isStage0)...)
 }
 
 // deepspeed takes deepspeed_config: a file, or keys of its own.
@@ -184,8 +242,11 @@ func (r *reader) deepspeed() {
 		stage = 2
 		r.im.DefaultField("plan.zero", "2", "default of zero_stage")
 	}
-	if steps, ok := r.Positive(section + "gradient_accumulation_steps"); ok {
-		r.TakeInt(section+"gradient_accumulation_steps", "plan.micro_batches", steps)
+	const accumulation = section + "gradient_accumulation_steps"
+	if r.Text(accumulation) == "auto" { // DeepSpeedPlugin leaves it to the Trainer
+		r.Account(accumulation, interop.Planned, "the Trainer's gradient_accumulation_steps")
+	} else if steps, ok := r.Positive(accumulation); ok {
+		r.TakeInt(accumulation, "plan.micro_batches", steps)
 	}
 	if clip, ok := r.Float(section + "gradient_clipping"); ok {
 		r.Take(section+"gradient_clipping", interop.Field{Path: "train.optimizer.clip_norm",
@@ -216,6 +277,11 @@ func (r *reader) namedConfig(path string) {
 		r.Wrong(file, Missing, "", "%s has the ZeRO stage and the batch: give it as a second file", path)
 		return
 	}
+	const mixed = "mixed_precision"
+	if n := r.Node(mixed); n != nil && n.Kind != strict.Null {
+		r.Wrong(mixed, Conflict, "", "%s and deepspeed_config_file are both given, and Accelerate refuses that: "+
+			"remove the key; bf16.enabled or fp16.enabled in %s says the type", mixed, path)
+	}
 	for _, f := range r.Node("deepspeed_config").Fields {
 		if inBoth[f.Key] {
 			r.Wrong("deepspeed_config."+f.Key, Conflict, "", "%s and deepspeed_config_file are both given, and "+
@@ -230,7 +296,8 @@ func (r *reader) namedConfig(path string) {
 // inBoth are keys that a ds_config.json has too.
 // Source: Accelerate 1.15.0, utils/dataclasses.py: DeepSpeedPlugin._deepspeed_config_checks.
 var inBoth = map[string]bool{"gradient_accumulation_steps": true, "gradient_clipping": true, "zero_stage": true,
-	"offload_optimizer_device": true, "offload_param_device": true, "zero3_save_16bit_model": true}
+	"offload_optimizer_device": true, "offload_param_device": true, "offload_optimizer_nvme_path": true,
+	"offload_param_nvme_path": true, "zero3_save_16bit_model": true}
 
 // megatron takes megatron_lm_config, whose keys are Megatron-LM's.
 func (r *reader) megatron() {
@@ -243,6 +310,13 @@ func (r *reader) megatron() {
 		} else if k.absent != "" {
 			r.im.DefaultField(k.path, k.absent, "default of megatron_lm_"+k.key)
 		}
+	}
+	if f, _ := r.im.Field("plan.cp"); f.Value != "1" {
+		r.im.DefaultField("plan.cp_kind", "ring", "default of Megatron-LM")
+	}
+	r.im.DefaultField("plan.vpp", "1", "megatron_lm_config has no virtual stages")
+	if f, _ := r.im.Field("plan.pp"); f.Value != "1" {
+		r.im.DefaultField("plan.schedule", "1f1b", "Megatron-LM's schedule without virtual stages")
 	}
 	r.flag(section+"sequence_parallelism", "plan.sp", "false", "true")
 	r.flag(section+"use_distributed_optimizer", "plan.zero", "0", "1")
@@ -277,12 +351,18 @@ func (r *reader) recomputeBlocks(section string) {
 			"megatron_lm_recompute_method and megatron_lm_recompute_num_layers")
 	case word == "block":
 		r.TakeInt(section+layers, "plan.recompute_layers", n)
+		keytable.WholeInputs(r.im, section+method)
 	default:
 		r.TakeInt(section+layers, "plan.recompute_every", n)
 		r.AllLayers(section + method)
+		r.im.Values = uniformValues
 	}
 	r.Take(section + method)
 }
+
+// truthWords are other words for true and false.
+// Source: Accelerate 1.15.0, utils/environment.py: str_to_bool.
+var truthWords = map[string]bool{"yes": true, "y": true, "on": true, "no": false, "n": false, "off": false}
 
 // flag takes a key that is true or false.
 func (r *reader) flag(path, field, off, on string) {
@@ -309,7 +389,13 @@ func (r *reader) divide(dp int) {
 			words = append(words, fmt.Sprintf("%s %d", f.From[strings.LastIndexByte(f.From, '.')+1:], n))
 		}
 	}
-	if n := r.im.Devices; n > 0 && product > 0 && n%product != 0 {
+	n := r.im.Devices
+	switch {
+	case n == 0 || product == 0 || n%product == 0:
+	case r.given > 0:
+		r.Wrong("megatron_lm_config", Conflict, "", "the given number of devices, %d, is no multiple of %s: change "+
+			"one of them", n, strings.Join(words, " · "))
+	default:
 		r.Wrong("num_processes", Conflict, "", "num_processes is %d; it must be a multiple of %s", n,
 			strings.Join(words, " · "))
 	}

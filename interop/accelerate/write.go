@@ -24,13 +24,18 @@ func (l *list) remove(key string, plan ...string) {
 	*l = append(*l, interop.Value{Key: key, IsAbsent: true, Plan: plan})
 }
 
-// size sets a key to a degree above 1, and removes it otherwise.
+// size sets a key to a degree above 1, and removes it otherwise: its default is 1.
 func (l *list) size(key string, n int, plan ...string) {
 	if n > 1 {
 		l.set(key, strconv.Itoa(n), plan...)
 		return
 	}
-	l.remove(key, plan...)
+	l.reset(key, "1", plan...)
+}
+
+// reset removes a key, or gives it its default.
+func (l *list) reset(key, text string, plan ...string) {
+	*l = append(*l, interop.Value{Key: key, IsAbsent: true, Default: text, Plan: plan})
 }
 
 // values returns the keys that say a plan: those of the job's engine.
@@ -53,12 +58,15 @@ func values(t *interop.Target) []interop.Value {
 	return l
 }
 
+// megatronFSDP is the engine whose option megatron_lm_config does not have.
+const megatronFSDP = "megatron-fsdp"
+
 // kindOf returns the distributed type that runs a plan of the job's engine.
 func kindOf(t *interop.Target) string {
 	switch {
 	case t.Job.Train.Engine == "deepspeed":
 		return "DEEPSPEED"
-	case t.Job.Train.Engine == "megatron" || t.Job.Train.Engine == "megatron-fsdp":
+	case t.Job.Train.Engine == "megatron" || t.Job.Train.Engine == megatronFSDP:
 		return "MEGATRON_LM"
 	case t.Plan.Zero > 0:
 		return "FSDP"
@@ -91,28 +99,53 @@ func (l *list) fsdp(p *ir.Plan) {
 		l.set("fsdp_config.fsdp_offload_params", strconv.FormatBool(offloads), "offload")
 		l.set("fsdp_config.fsdp_activation_checkpointing", strconv.FormatBool(p.Recompute == "full"), "recompute",
 			"recompute_layers")
+		l.set("fsdp_config.fsdp_auto_wrap_policy", "TRANSFORMER_BASED_WRAP", "zero") // the default is NO_WRAP
+	} else {
+		for _, key := range []string{"version", "reshard_after_forward", "offload_params", "activation_checkpointing",
+			"auto_wrap_policy"} {
+			*l = append(*l, interop.Value{Key: fsdpPrefix + key, IsAbsent: true, IsUnused: true})
+		}
 	}
-	replicate, shard := replicas(p)
-	prefix := parallelPrefix
-	if replicate*p.TP*p.CP == 1 || p.TP*p.CP == 1 && p.Zero == 0 {
+	if replicate, _ := replicas(p); replicate*p.TP*p.CP == 1 || p.TP*p.CP == 1 && p.Zero == 0 {
 		l.remove("parallelism_config", "tp", "cp", "zero_group")
 	} else {
-		l.size(prefix+"dp_replicate_size", replicate, "zero_group")
-		l.set(prefix+"dp_shard_size", strconv.Itoa(shard), "dp", "zero_group")
-		l.size(prefix+"tp_size", p.TP, "tp")
-		l.size(prefix+"cp_size", p.CP, "cp")
-		strategy := interop.Value{Key: prefix + "cp_comm_strategy", Text: "allgather", Plan: []string{"cp_kind"},
-			IsAbsent: p.CP == 1}
-		if p.CPKind == "ring" {
-			strategy.Text = "alltoall"
-		}
-		*l = append(*l, strategy)
-		l.remove(prefix+"sp_size", "cp_kind")
+		l.sizes(p)
 	}
 	*l = append(*l, interop.Value{Key: "ACCELERATE_GRADIENT_ACCUMULATION_STEPS", Text: strconv.Itoa(p.MicroBatches),
 		Env: true, Plan: []string{"micro_batches"}, Why: "or accelerate launch --gradient_accumulation_steps " +
 			strconv.Itoa(p.MicroBatches) + "; the file has no batch: the script's data loader has a " +
 			"batch of " + strconv.Itoa(p.MicroBatch) + " a device"})
+}
+
+// sizes adds those of parallelism_config.
+func (l *list) sizes(p *ir.Plan) {
+	replicate, shard := replicas(p)
+	l.size(parallelPrefix+"dp_replicate_size", replicate, "zero_group")
+	l.set(parallelPrefix+"dp_shard_size", strconv.Itoa(shard), "dp", "zero_group")
+	l.size(parallelPrefix+"tp_size", p.TP, "tp")
+	l.size(parallelPrefix+"cp_size", p.CP, "cp")
+	strategy := interop.Value{Key: parallelPrefix + "cp_comm_strategy", Text: "allgather", Plan: []string{"cp_kind"},
+		IsAbsent: p.CP == 1, IsUnused: p.CP == 1}
+	if p.CPKind == "ring" {
+		strategy.Text = "alltoall"
+	}
+	*l = append(*l, strategy)
+	l.reset(parallelPrefix+"sp_size", "1", "cp_kind")
+}
+
+// withSizes returns values in which a file that has parallelism_config keeps it, with its comments: all sizes say the
+// plan.
+func withSizes(all []interop.Value, p *ir.Plan) (out []interop.Value) {
+	for _, v := range all {
+		if v.Key != "parallelism_config" {
+			out = append(out, v)
+			continue
+		}
+		var l list
+		l.sizes(p)
+		out = append(out, l...)
+	}
+	return out
 }
 
 // replicas returns the sizes of the two data-parallel dimensions. FSDP shards over dp_shard and cp.
@@ -141,17 +174,18 @@ func (l *list) deepspeed(p *ir.Plan) {
 			}
 		}
 		if p.Zero < least {
-			l.remove(section+o.key, "offload", "zero") // DeepSpeed refuses it
+			l.reset(section+o.key, "none", "offload", "zero") // DeepSpeed refuses another one
 			continue
 		}
 		l.set(section+o.key, device, "offload")
 	}
 }
 
-// namedValues returns the keys that say a plan if the file names a ds_config.json: its keys have a prefix.
+// namedValues returns the keys that say a plan if the file names a ds_config.json: its keys have a prefix. That file
+// says the precision, too: Accelerate refuses it here.
 func namedValues(t *interop.Target, prefix string) (out []interop.Value) {
 	for _, v := range values(t) {
-		if !strings.HasPrefix(v.Key, "deepspeed_config.") {
+		if !strings.HasPrefix(v.Key, "deepspeed_config.") && v.Key != "mixed_precision" {
 			out = append(out, v)
 		}
 	}
@@ -164,7 +198,7 @@ func namedValues(t *interop.Target, prefix string) (out []interop.Value) {
 
 // megatron adds the keys of Megatron-LM.
 func (l *list) megatron(p *ir.Plan) {
-	const section = "megatron_lm_config.megatron_lm_"
+	const section = megatronPrefix
 	l.set(section+"tp_degree", strconv.Itoa(p.TP), "tp")
 	l.set(section+"pp_degree", strconv.Itoa(p.PP), "pp")
 	l.set(section+"num_micro_batches", strconv.Itoa(p.MicroBatches), "micro_batches")
@@ -181,10 +215,10 @@ func (l *list) megatron(p *ir.Plan) {
 		l.remove(section+"recompute_granularity", "recompute")
 		l.remove(section+"recompute_method", "recompute")
 		l.remove(section+"recompute_num_layers", "recompute")
-		l.remove(section+"recompute_activations", "recompute")
+		l.reset(section+"recompute_activations", "false", "recompute")
 		return
 	}
-	l.remove(section+"recompute_activations", "recompute")
+	l.reset(section+"recompute_activations", "false", "recompute")
 	l.set(section+"recompute_granularity", p.Recompute, "recompute")
 	if p.Recompute == "full" {
 		l.set(section+"recompute_method", "block", "recompute", "recompute_every")
@@ -195,6 +229,27 @@ func (l *list) megatron(p *ir.Plan) {
 	l.remove(section+"recompute_num_layers", "recompute_layers")
 }
 
+// megatronPrefix begins the keys of Megatron-LM.
+const megatronPrefix = "megatron_lm_config.megatron_lm_"
+
+// uniformValues returns the keys that say a plan in a file whose recompute_method is uniform, which recomputes all
+// blocks: a plan that does keeps the method.
+func uniformValues(t *interop.Target) []interop.Value {
+	out, p := values(t), &t.Plan
+	if p.Recompute != "full" || p.RecomputeLayers < p.LargestChunk() {
+		return out
+	}
+	for i := range out {
+		switch out[i].Key {
+		case megatronPrefix + "recompute_method":
+			out[i].Text = "uniform"
+		case megatronPrefix + "recompute_num_layers":
+			out[i].Text = strconv.Itoa(max(1, p.RecomputeEvery))
+		}
+	}
+	return out
+}
+
 // write returns a whole file for a plan.
 func write(t *interop.Target) ([]byte, error) {
 	if diags := refusals(t); len(diags) > 0 {
@@ -203,7 +258,6 @@ func write(t *interop.Target) ([]byte, error) {
 	l := list{{Key: "compute_environment", Text: "LOCAL_MACHINE"}, {Key: "debug", Text: "false"}}
 	l = append(l, values(t)...)
 	if kindOf(t) == "FSDP" {
-		l.set("fsdp_config.fsdp_auto_wrap_policy", "TRANSFORMER_BASED_WRAP")
 		l.set("fsdp_config.fsdp_cpu_ram_efficient_loading", "true")
 		l.set("fsdp_config.fsdp_state_dict_type", "SHARDED_STATE_DICT")
 	}
@@ -237,12 +291,17 @@ func refusals(t *interop.Target) (diags ir.Diags) {
 	default:
 		list = fsdpRefusals(p)
 	}
+	if t.Job.Train.Engine == megatronFSDP {
+		diags.Addf(ir.Pos{}, CannotExpress, "train.engine: a configuration of Accelerate cannot express engine %s: "+
+			"megatron_lm_config has no option for Megatron-FSDP; use engine megatron or fsdp (--engine megatron)",
+			megatronFSDP)
+	}
 	if p.Precision.Compute == ir.F64 {
 		list = append(list, refusal{true, "precision", "mixed_precision is no, bf16, fp16 or fp8"})
 	}
 	for _, r := range list {
 		if r.is {
-			diags.Addf(ir.Pos{}, CannotExpress, "plan.%s: a configuration of Accelerate cannot say it: "+
+			diags.Addf(ir.Pos{}, CannotExpress, "plan.%s: a configuration of Accelerate cannot express it: "+
 				"%s", r.key, r.why)
 		}
 	}
@@ -273,11 +332,13 @@ func fsdpRefusals(p *ir.Plan) []refusal {
 }
 
 func deepspeedRefusals(p *ir.Plan) []refusal {
+	onlyZeRO := func(n int, key string) refusal {
+		return refusal{n > 1, key, "deepspeed_config has only ZeRO; use " + key + " 1, or export to deepspeed"}
+	}
 	return []refusal{
-		{p.TP*p.PP*p.CP*p.EP*p.ETP > 1, "tp", "deepspeed_config has only ZeRO; use tp, pp, cp and ep 1, or export to " +
-			"deepspeed"},
+		onlyZeRO(p.TP, "tp"), onlyZeRO(p.PP, "pp"), onlyZeRO(p.CP, "cp"), onlyZeRO(p.EP, "ep"),
+		onlyZeRO(p.ETP, "etp"),
 		{p.Zero > 0 && p.ZeroGroup < p.Replicas(), "zero_group", "DeepSpeed shards over all replicas"},
-		{p.Recompute != "none", "recompute", "the script switches it on; use recompute none"},
 	}
 }
 

@@ -52,6 +52,8 @@ func TestImport(t *testing.T) {
 			"plan.recompute plan.recompute_layers train.precision", "full 4 fp16"},
 		{config("", "", "ddp:\n  use_megatron_fsdp: true\n  data_parallel_sharding_strategy: optim_grads_params\n"),
 			"train.engine plan.zero", "megatron-fsdp 3"},
+		{strings.Replace(config("", "", ""), "rotary_base: 500000", "rotary_base: 1000000.0", 1), "model.rope_theta",
+			"1.0e+06"},
 	} {
 		im, err := read(c.text, 0)
 		if err != nil {
@@ -115,15 +117,18 @@ func TestWrongFiles(t *testing.T) {
 			"run_config.yaml:18:37: model.pipeline_model_parallel_layout has \"embed\"; its parts are embedding, " +
 				"decoder, mtp and loss [UnknownValue]"},
 		"no micro-batch": {strings.Replace(config("", "", ""), "  micro_batch_size: 1\n", "", 1), 0,
-			"run_config.yaml: train.micro_batch_size is missing, and Megatron-LM has no default: add " +
+			"run_config.yaml:1:1: train.micro_batch_size is missing, and Megatron-LM has no default: add " +
 				"train.micro_batch_size 1 [BadOption]"},
 		"stages": {config("  pipeline_model_parallel_size: 5\n", "", ""), 0,
-			"run_config.yaml:4:15: model.num_layers 32: 5 stages of 1 chunks do not divide the layers; use " +
-				"model.pipeline_model_parallel_layout [BadOption]"},
+			"run_config.yaml:18:33: model.pipeline_model_parallel_size 5: 5 stages do not divide 32 layers: use 4 or " +
+				"8, or model.pipeline_model_parallel_layout [BadOption]"},
 		"chunks and layout": {config("  pipeline_model_parallel_size: 2\n  virtual_pipeline_model_parallel_size: 2\n"+
 			"  pipeline_model_parallel_layout: \"Et*16|t*16L\"\n", "", ""), 0,
 			"run_config.yaml:20:35: model.virtual_pipeline_model_parallel_size and " +
 				"model.pipeline_model_parallel_layout exclude each other: remove one [BadOption]"},
+		"samples of another length": {config("", "", "dataset:\n  sequence_length: 4096\n"), 0,
+			"run_config.yaml:22:20: dataset.sequence_length 4096 must equal model.seq_length 8192: set both to the " +
+				"same length [BadOption]"},
 		"not YAML": {config("", "", "ddp: [\n"), 0,
 			"run_config.yaml:22:1: while parsing a flow node: did not find expected node content [Syntax]"},
 	} {

@@ -27,6 +27,7 @@ var Format = interop.Format{
 	Title:     "a run_config.yaml of Megatron-Bridge",
 	Tool:      "Megatron-Bridge",
 	Engine:    "megatron",
+	Engines:   []string{"megatron-fsdp"},
 	Recognize: recognize,
 	Import:    importFiles,
 	Values:    values,
@@ -64,13 +65,13 @@ func importFiles(files []interop.File, o interop.Options) (*interop.Import, erro
 		case main == nil:
 			main = &files[i]
 		default:
-			diags.Addf(ir.Pos{File: f.Name}, NoConfig, "planc reads one file of Megatron-Bridge, and %s is given "+
+			diags.Addf(f.Top(), NoConfig, "planc reads one file of Megatron-Bridge, and %s is given "+
 				"too; with "+
 				"it, planc reads only the config.json of a model", main.Name)
 		}
 	}
 	if main == nil {
-		diags.Addf(ir.Pos{File: files[0].Name}, NoConfig, "no file is a configuration of Megatron-Bridge, which is "+
+		diags.Addf(files[0].Top(), NoConfig, "no file is a configuration of Megatron-Bridge, which is "+
 			"YAML "+
 			"with model, train and optimizer")
 		return nil, diags.Err()

@@ -35,6 +35,7 @@ func (r *reader) read() {
 	r.readGroups()
 	r.readLayout()
 	r.readPositions()
+	r.checkLengths()
 }
 
 // inside reports whether a path is a mapping or a key below it.
@@ -44,11 +45,16 @@ func inside(path, above string) bool { return path == above || strings.HasPrefix
 func (r *reader) readKey(path string, f *tree.Field) {
 	dest, inverse := destOf(path)
 	switch {
+	case path == "peft" && f.Value.Kind != strict.Null || path == "peft._target_":
+		r.account(path, f, interop.Unsupported, interop.AdaptersNote)
 	case path == "model.rope_scaling" && f.Value.Kind != strict.Bool:
 		r.account(path, f, interop.NoEffect, "")
 	case dest != "" && megatron.HasSetting(dest):
-		r.settings = append(r.settings, megatron.Setting{Dest: dest, Spelled: path, Value: python(f.Value, inverse),
-			Pos: f.Value.Pos})
+		value := python(f.Value, inverse)
+		if dest == "rotary_base" { // a float, because it is rope_theta of a config.json; an integer in Megatron-LM
+			value = strings.TrimSuffix(value, ".0")
+		}
+		r.settings = append(r.settings, megatron.Setting{Dest: dest, Spelled: path, Value: value, Pos: f.Value.Pos})
 	case isTarget(path) || isDeep(path):
 		r.account(path, f, interop.NoEffect, "")
 	default:
@@ -113,10 +119,7 @@ func python(n *tree.Node, inverse bool) string {
 
 // set adds a setting that a key says in another way.
 func (r *reader) set(dest, value, path string) {
-	s := megatron.Setting{Dest: dest, Spelled: path, Value: value, Pos: ir.Pos{File: r.doc.File}}
-	if n := r.doc.Root.Find(path); n != nil {
-		s.Pos = n.Pos
-	}
+	s := megatron.Setting{Dest: dest, Spelled: path, Value: value, Pos: r.doc.Root.Nearest(path)}
 	r.settings = append(r.settings, s)
 }
 
@@ -245,6 +248,18 @@ func (r *reader) readPositions() {
 	if text := r.text(path); text != "" && r.doc.Root.Find("model.max_position_embeddings") == nil {
 		r.set("max_position_embeddings", text, path)
 	}
+}
+
+// checkLengths refuses samples of another length than the model's.
+// Source: Megatron-Bridge, training/config.py: ConfigContainer.validate.
+func (r *reader) checkLengths() {
+	const path, other = "model.seq_length", "dataset.sequence_length"
+	model, data := r.doc.Root.Find(path), r.doc.Root.Find(other)
+	if model == nil || data == nil || model.Kind != strict.Int || data.Kind != strict.Int || model.Text == data.Text {
+		return
+	}
+	r.diags.Addf(data.Pos, megatron.BadOption, "%s %s must equal %s %s: set both to the same length", other, data.Text,
+		path, model.Text)
 }
 
 // megatronImport makes the import from Megatron-LM's settings, and adds the other keys in the order of the file.

@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/planc-dev/planc/interop"
@@ -10,8 +11,8 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// values returns the keys that say a plan. A key that must not have a value is null, because a run_config.yaml has
-// every key.
+// values returns the keys that say a plan. A key that must not have a value has its default in a run_config.yaml, which
+// has every key.
 func values(t *interop.Target) (out []interop.Value) {
 	for _, v := range megatron.SettingValues(t) {
 		if v.Env {
@@ -24,11 +25,10 @@ func values(t *interop.Target) (out []interop.Value) {
 		}
 		v.Key = path
 		if v.IsAbsent {
-			v.Text = "null"
+			v.Text, v.Default = "", "null"
 			if row, ok := Keys.Find(path); ok && row.Default != "" {
-				v.Text = row.Default
+				v.Default = row.Default
 			}
-			v.IsAbsent = false
 		}
 		out = append(out, v)
 	}
@@ -69,12 +69,7 @@ func write(t *interop.Target) ([]byte, error) {
 		}
 		list = append(list, interop.Value{Key: path, Text: value})
 	}
-	for _, v := range values(t) {
-		if v.Text != "null" || v.Key == "mixed_precision" {
-			list = append(list, v)
-		}
-	}
-	list = append(list, recipe(t)...)
+	list = slices.Concat(list, values(t), recipe(t))
 	data, err := tree.Write(tree.YAML, list)
 	var head strings.Builder
 	fmt.Fprintf(&head, "# %s\n# Overrides for a recipe of Megatron-Bridge: pretrain.py --config-file THIS_FILE\n",
@@ -87,17 +82,15 @@ func write(t *interop.Target) ([]byte, error) {
 	return append([]byte(head.String()), data...), err
 }
 
-// recipe returns the length of the training and the optimizer.
+// recipe returns the length of the training, the optimizer and the schedule. mixed_precision says the types.
 func recipe(t *interop.Target) (list []interop.Value) {
-	train := &t.Job.Train
-	set := func(key string, value any) {
-		list = append(list, interop.Value{Key: key, Text: fmt.Sprint(value)})
+	isOfTypes := map[string]bool{"bf16": true, "fp16": true, "fp8": true, "grad_reduce_in_bf16": true}
+	for _, s := range megatron.RecipeSettings(t.Job) {
+		path := pathOf(s.Dest)
+		if path == "" || isOfTypes[s.Dest] || s.Dest == "train_iters" && t.Job.Train.Steps == 0 {
+			continue
+		}
+		list = append(list, interop.Value{Key: path, Text: s.Value})
 	}
-	if train.Steps > 0 {
-		set("train.train_iters", train.Steps)
-	}
-	set("optimizer.lr", train.Optimizer.LR)
-	set("optimizer.weight_decay", train.Optimizer.WeightDecay)
-	set("optimizer.clip_grad", train.Optimizer.ClipNorm)
 	return list
 }

@@ -3,9 +3,10 @@ package deepspeed
 import (
 	"slices"
 	"strconv"
+	"strings"
 
-	"github.com/planc-dev/planc/interop"
 	"github.com/planc-dev/planc/interop/tree"
+	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec/strict"
 )
 
@@ -58,29 +59,92 @@ func FromArguments(doc *tree.Doc) map[string]Auto {
 			out[checkpointing] = Auto{strconv.FormatBool(on), name}
 		}
 	}
-	out["optimizer.params.betas"] = Auto{"[" + beta("adam_beta1", "0.9") + ", " + beta("adam_beta2", "0.999") + "]",
+	out[betasKey] = Auto{"[" + beta("adam_beta1", "0.9") + ", " + beta("adam_beta2", "0.999") + "]",
 		"adam_beta1, adam_beta2"}
 	return out
 }
 
-// argumentPrefix begins the keys of a file of TrainingArguments that belongs to a ds_config.json.
-const argumentPrefix = "arguments."
+// Mismatch is a value of a ds_config.json that is neither "auto" nor what TrainingArguments say.
+type Mismatch struct {
+	Pos      ir.Pos
+	Key      string
+	Value    string
+	Argument string
+	Want     string // the argument's value, or its default
+}
 
-// autoValues returns the keys that say a plan if a file of TrainingArguments fills the values that are auto: those keys
-// are the arguments.
-func autoValues(doc *tree.Doc, t *interop.Target) []interop.Value {
-	out := values(t)
-	for i, v := range out {
-		text, _ := doc.Get(v.Key)
-		for _, a := range arguments {
-			if a.key == v.Key && text == "auto" {
-				out[i].Key = argumentPrefix + a.argument
-			}
+// counted are keys whose values transformers compares with numbers of steps. The data decides them unless an argument
+// gives a number of at least 1; a smaller one is a fraction of all steps.
+var counted = []string{"scheduler.params.warmup_num_steps", "scheduler.params.total_num_steps"}
+
+// isCounted reports whether the arguments give a number of steps.
+func isCounted(n *tree.Node) bool {
+	if n == nil {
+		return false
+	}
+	steps, err := strconv.ParseFloat(n.Text, 64)
+	return err == nil && steps >= 1
+}
+
+// betasKey has two numbers, of which transformers compares each with an argument.
+const betasKey = "optimizer.params.betas"
+
+// betas returns the mismatches of the coefficients of Adam.
+func betas(config *tree.Doc, find func(path string) *tree.Node) (out []Mismatch) {
+	n := config.Root.Find(betasKey)
+	if n == nil || n.Kind != strict.List || len(n.Items) != 2 {
+		return nil
+	}
+	for i, a := range []struct{ name, value string }{{"adam_beta1", "0.9"}, {"adam_beta2", "0.999"}} {
+		want := a.value
+		if own := find(a.name); own != nil {
+			want = own.Flow()
+		}
+		if item := n.Items[i]; !isSame(item.Flow(), want) {
+			out = append(out, Mismatch{item.Pos, betasKey, item.Flow(), a.name, want})
 		}
 	}
-	if text, _ := doc.Get(globalKey); text == "auto" {
-		out = slices.DeleteFunc(out, func(v interop.Value) bool { return v.Key == globalKey })
+	return out
+}
+
+// Mismatches returns the values of a ds_config.json that transformers refuses with some TrainingArguments.
+// Source: transformers 5.23.0, integrations/deepspeed.py: fill_match.
+func Mismatches(config, doc *tree.Doc) (out []Mismatch) {
+	find := func(path string) *tree.Node {
+		n := doc.Root.Find(path)
+		if n == nil || n.Kind == strict.Null {
+			return nil
+		}
+		return n
 	}
-	return append(out, interop.Value{Key: argumentPrefix + checkpointing, Text: "true",
-		IsAbsent: t.Plan.Recompute != "full", Plan: []string{"recompute"}})
+	for _, a := range arguments {
+		n, want := config.Root.Find(a.key), a.value
+		if n == nil || n.Kind == strict.Null || n.Text == "auto" ||
+			slices.Contains(counted, a.key) && !isCounted(find(a.argument)) {
+			continue
+		}
+		if own := find(a.argument); own != nil {
+			want = own.Flow()
+			if on, isBool := own.Bool(); isBool {
+				want = strconv.FormatBool(on)
+			}
+		}
+		if on, _ := find(a.argument + "_full_eval").Bool(); on {
+			want = "true"
+		}
+		if !isSame(n.Flow(), want) {
+			out = append(out, Mismatch{n.Pos, a.key, n.Flow(), a.argument, want})
+		}
+	}
+	return append(out, betas(config, find)...)
+}
+
+// isSame reports whether two values are the same number, or the same word.
+func isSame(a, b string) bool {
+	x, errX := strconv.ParseFloat(strings.Trim(a, `"`), 64)
+	y, errY := strconv.ParseFloat(strings.Trim(b, `"`), 64)
+	if errX == nil && errY == nil {
+		return x == y
+	}
+	return strings.EqualFold(strings.Trim(a, `"`), strings.Trim(b, `"`))
 }

@@ -84,7 +84,7 @@ func TestImportOfSections(t *testing.T) {
 		{"tensor parallelism", `{"train_batch_size": 64, "train_micro_batch_size_per_gpu": 2,
 			"tensor_parallel": {"autotp_size": 4}, "zero_optimization": {"stage": 1}}`,
 			map[string]string{"plan.tp": "4", "plan.sp": "false", "plan.zero": "1", "plan.micro_batch": "2",
-				"train.global_batch": "64", "train.precision.compute": "f32"}},
+				"train.global_batch": "16", "train.precision.compute": "f32"}},
 		{"fp16 with a static scale", `{"train_batch_size": 64, "fp16": {"enabled": true, "loss_scale": 128}}`,
 			map[string]string{"train.precision.compute": "fp16", "train.precision.loss_scale": "128", "plan.zero": "0",
 				"plan.micro_batches": "1", "train.precision.master": "f32"}},
@@ -126,7 +126,42 @@ func TestImportOfSections(t *testing.T) {
 	}
 }
 
-func TestAutoIsFilledByTrainingArguments(t *testing.T) {
+// The number of pipeline stages is the file's, although only the training code says it to DeepSpeed. With stages 2 and
+// 3 of ZeRO there is no pipeline.
+func TestPipelines(t *testing.T) {
+	const auto, number = "\"pipeline\": {\"stages\": \"auto\"},", "\"pipeline\": {\"stages\": 2},"
+	for _, c := range []struct {
+		pipeline, stage string
+		pp, batch, note string
+		use             interop.Use
+		inCode          int
+	}{
+		{number, "3", "1", "512", "", interop.IgnoredByTool, 0},
+		{number, "1", "2", "256", "ds.json:1:25: pipeline.stages 2 is taken as pp 2; DeepSpeed does not read it, and " +
+			"the model's code must say it too: PipelineModule(num_stages=2)", interop.Taken, 1},
+		{auto, "1", "", "", "", interop.Planned, 1},
+	} {
+		text := strings.Replace(zero3, "\"stage\": 3", "\"stage\": "+c.stage, 1)
+		im := mustLoad(t, interop.Options{Devices: 16}, strings.Replace(text, "{", "{"+c.pipeline, 1))
+		got := fieldsOf(im)
+		if got["plan.pp"] != c.pp || got["train.global_batch"] != c.batch || len(im.InCode) != c.inCode {
+			t.Errorf("%s: %v, %v", c.pipeline, got, im.InCode)
+		}
+		i := slices.IndexFunc(im.Keys, func(k interop.Key) bool { return k.Name == "pipeline.stages" })
+		if i < 0 || im.Keys[i].Use != c.use {
+			t.Errorf("%s: %+v", c.pipeline, im.Keys)
+		}
+		note := ""
+		for _, n := range im.Notes {
+			note += n.String()
+		}
+		if note != c.note {
+			t.Errorf("%s: %q, want %q", c.pipeline, note, c.note)
+		}
+	}
+}
+
+func TestAutoIsLeftToThePlanner(t *testing.T) {
 	const auto = `{"train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto",
 		"gradient_accumulation_steps": "auto", "bf16": {"enabled": "auto"}, "gradient_clipping": "auto",
 		"zero_optimization": {"stage": 2, "reduce_bucket_size": "auto"}}`
@@ -140,40 +175,6 @@ func TestAutoIsFilledByTrainingArguments(t *testing.T) {
 		if k.Value == "auto" && k.Use != interop.Planned {
 			t.Errorf("%s: %s", k.Name, k.Use)
 		}
-	}
-	im := mustLoad(t, interop.Options{Devices: 8}, auto, "per_device_train_batch_size: 2\nbf16: true\n")
-	want := map[string]string{"plan.micro_batch": "2", "plan.micro_batches": "1", "train.global_batch": "16",
-		"train.precision.compute": "bf16", "train.optimizer.clip_norm": "1"}
-	got := fieldsOf(im)
-	for path, value := range want {
-		if got[path] != value {
-			t.Errorf("%s is %q, want %q", path, got[path], value)
-		}
-	}
-	f, _ := im.Field("plan.micro_batch")
-	if want := "per_device_train_batch_size (train_micro_batch_size_per_gpu is auto)"; f.From != want {
-		t.Errorf("micro_batch comes from %q, want %q", f.From, want)
-	}
-}
-
-// TrainingArguments say whether the model recomputes its blocks. Without them, none is recomputed.
-func TestArgumentsSayRecomputation(t *testing.T) {
-	const model = `{"model_type": "llama", "num_hidden_layers": 4}`
-	for _, c := range []struct{ args, recompute, layers, from string }{
-		{"gradient_checkpointing: true\n", "full", "4", "gradient_checkpointing"},
-		{"gradient_checkpointing: false\n", "none", "", "gradient_checkpointing"},
-		{"bf16: true\n", "none", "", "default of gradient_checkpointing"},
-	} {
-		im := mustLoad(t, interop.Options{}, zero3, "per_device_train_batch_size: 4\n"+c.args, model)
-		got := fieldsOf(im)
-		f, _ := im.Field("plan.recompute")
-		if f.Value != c.recompute || got["plan.recompute_layers"] != c.layers || f.From != c.from {
-			t.Errorf("%s: %+v, %q layers", c.args, f, got["plan.recompute_layers"])
-		}
-	}
-	f, _ := mustLoad(t, interop.Options{}, zero3).Field("plan.recompute")
-	if f.Value != "none" || f.From != "no gradient_checkpointing in the files" {
-		t.Errorf("%+v", f)
 	}
 }
 
@@ -213,7 +214,7 @@ func TestEveryKeyIsAccountedFor(t *testing.T) {
 	}
 	want := []string{
 		"train_batch_size: taken: ",
-		"train_bacth_size: ignored by that tool: DeepSpeed does not know it; did you mean train_batch_size?",
+		"train_bacth_size: ignored by that tool: DeepSpeed does not know it",
 		"steps_per_print: no effect on the plan: ",
 		"zero_optimization.stage: taken: ",
 		"zero_optimization.reduce_bucket_size: no effect on the plan: the default",
@@ -221,8 +222,27 @@ func TestEveryKeyIsAccountedFor(t *testing.T) {
 			"gathered parameters: memory of the gathers",
 		"zero_optimization.zero_hpz_partition_size: not supported by planc: a second copy of the 16-bit parameters " +
 			"over 8 ranks: more memory, and the backward pass gathers inside these ranks",
-		"expert_parallel.autoep_sizee: ignored by that tool: DeepSpeed does not know it; did you mean autoep_size?",
+		"expert_parallel.autoep_sizee: ignored by that tool: DeepSpeed does not know it",
 		"sparse_attention.mode: not supported by planc: removed from DeepSpeed: version 0.19.8 refuses the file",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A misspelt key that DeepSpeed ignores is named once, also if it is a mapping with several keys.
+func TestMisspeltKeysAreNamedOnce(t *testing.T) {
+	im := mustLoad(t, interop.Options{}, `{"train_batch_size": 8, "train_bacth_size": 16,
+		"zero_optimisation": {"stage": 3, "overlap_comm": true, "offload_param": {"device": "cpu"}}}`)
+	var got []string
+	for _, n := range im.Notes {
+		if n.IsWarning {
+			got = append(got, n.String())
+		}
+	}
+	want := []string{
+		"ds.json:1:25: DeepSpeed does not know train_bacth_size and ignores it; did you mean train_batch_size?",
+		"ds.json:2:3: DeepSpeed does not know zero_optimisation and ignores it; did you mean zero_optimization?",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -242,11 +262,15 @@ func TestWrongFiles(t *testing.T) {
 			"ds.json:1:22: train_batch_size is 100, but train_micro_batch_size_per_gpu 4 × " +
 				"gradient_accumulation_steps 8 " +
 				"× 8 data-parallel ranks = 256; did you mean 256? [Conflict]"},
+		{`{"train_batch_size": 32, "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 4,
+			"tensor_parallel": {"autotp_size": 2}}`,
+			"ds.json:1:22: train_batch_size is 32, but train_micro_batch_size_per_gpu 2 × " +
+				"gradient_accumulation_steps 4 × 8 ranks, with those of tp = 64; did you mean 64? [Conflict]"},
 		{`{"train_batch_size": 100, "train_micro_batch_size_per_gpu": 4}`,
 			"ds.json:1:22: train_batch_size is 100; it must be a multiple of train_micro_batch_size_per_gpu 4 · 8 " +
 				"data-parallel ranks [Conflict]"},
 		{`{"gradient_accumulation_steps": 8}`,
-			"ds.json: neither train_batch_size nor train_micro_batch_size_per_gpu is given; DeepSpeed needs one " +
+			"ds.json:1:1: neither train_batch_size nor train_micro_batch_size_per_gpu is given; DeepSpeed needs one " +
 				"of them " +
 				"[Missing]"},
 		{`{"train_batch_size": 8, "bf16": {"enabled": true}, "fp16": {"enabled": true}}`,
@@ -261,8 +285,23 @@ func TestWrongFiles(t *testing.T) {
 			"ds.json:1:91: zero_optimization.offload_optimizer.device is \"gpu\"; use one of none, cpu, nvme; did " +
 				"you mean " +
 				"cpu? [UnknownValue]"},
+		{`{"train_batch_size": 8, "zero_optimization": {"stage": 3, "cpu_offload": true, "offload_optimizer": {}}}`,
+			"ds.json:1:74: zero_optimization.cpu_offload is the old name of zero_optimization.offload_optimizer, and " +
+				"DeepSpeed refuses a file with both: remove zero_optimization.cpu_offload [Conflict]"},
+		{`{"train_batch_size": 8, "zero_optimization": {"stage": 3, "stage3_max_live_parameters": -1}}`,
+			"ds.json:1:89: zero_optimization.stage3_max_live_parameters is -1; it must be at least 0 [OutOfRange]"},
+		{`{"train_batch_size": 8, "zero_optimization": {"stage": 2, "reduce_bucket_size": 0}}`,
+			"ds.json:1:81: zero_optimization.reduce_bucket_size is 0; it must be at least 1 [OutOfRange]"},
 		{`{"train_batch_size": 8, "zero_optimization.stage": 3}`, "ds.json:1:25: \"zero_optimization.stage\" is one key, " +
 			"which DeepSpeed ignores: write \"zero_optimization\": {\"stage\": ...} [UnknownKey]"},
+		{"{\n  \"train_batch_size\": \"64\"\n}", "ds.json:2:23: train_batch_size is \"64\", a text, with " +
+			"which DeepSpeed cannot compute: write 64 without quotes [WrongType]"},
+		{`{"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": "1e-4"}}}`,
+			"ds.json:1:73: optimizer.params.lr is \"1e-4\", a text, with which DeepSpeed cannot compute: write 1e-4 " +
+				"without quotes [WrongType]"},
+		{`{"train_batch_size": 8, "gradient_clipping": "1.0 "}`,
+			"ds.json:1:46: gradient_clipping is \"1.0 \", a text, with which DeepSpeed cannot compute: write 1.0 " +
+				"without quotes [WrongType]"},
 		{`{"train_batch_size": "eight"}`,
 			"ds.json:1:22: train_batch_size is \"eight\"; it must be an integer [WrongType]"},
 		{`{"train_batch_size": 8, "bf16": {"enabled": true}, "data_types": {"grad_accum_dtype": "fp32"}}`,
@@ -304,6 +343,17 @@ func TestWrongFiles(t *testing.T) {
 }
 
 // DeepSpeed reads its file as Hjson: quotes, commas and the outer braces may be left out, and edits keep that.
+// Of two configurations, neither is taken for something else.
+func TestTwoConfigurations(t *testing.T) {
+	text := []byte(`{"train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": true}}`)
+	files := []interop.File{{Name: "a.json", Data: text}, {Name: "b.json", Data: text}}
+	_, err := deepspeed.Format.Import(files, interop.Options{Devices: 8})
+	const want = "b.json:1:1: a.json is a configuration of DeepSpeed too: give the files of one training [Conflict]"
+	if err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
 func TestHjson(t *testing.T) {
 	const text = `# ours
 train_micro_batch_size_per_gpu: 4
@@ -389,4 +439,37 @@ func FuzzImport(f *testing.F) {
 		}
 		im.JobText()
 	})
+}
+
+// A ds_config.json that Accelerate or transformers reads is JSON without comments and trailing commas.
+func TestConfigsOfAccelerateAreStrict(t *testing.T) {
+	for text, want := range map[string]string{
+		"{\n  // ours\n  \"train_batch_size\": 8\n}": "ds.json:2:3: Accelerate and transformers read this file as " +
+			"JSON, which has no comments: remove this one [Syntax]",
+		"{\n  \"train_batch_size\": 8,\n}": "ds.json:3:1: Accelerate and transformers read this file as JSON, which " +
+			"has no comma before a closing bracket: remove it [Syntax]",
+	} {
+		_, diags := deepspeed.Read(&interop.Import{}, interop.File{Name: "ds.json", Data: []byte(text)}, nil, 8)
+		if len(diags) != 1 || diags.Error() != want {
+			t.Errorf("%v, want %s", diags, want)
+		}
+	}
+}
+
+// A number in quotes is an error only if DeepSpeed computes with it.
+func TestQuotedNumbers(t *testing.T) {
+	for text, want := range map[string]string{
+		`"expert_parallel": {"enabled": false, "autoep_size": "8"}`:      "",
+		`"optimizer": {"type": "Adam", "params": {"name": "7"}}`:         "",
+		`"expert_parallel": {"enabled": true, "autoep_size": "8"}`:       "write 8 without quotes",
+		`"optimizer": {"type": "Adam", "params": {"lr": "3e-4"}}`:        "write 3e-4 without quotes",
+		`"gradient_clipping": "inf"`:                                     "write a finite number without quotes",
+		`"scheduler": {"type": "W", "params": {"warmup_max_lr": "1e3"}}`: "write 1e3 without quotes",
+	} {
+		file := interop.File{Name: "ds.json", Data: []byte(`{"train_batch_size": 64, ` + text + `}`)}
+		_, err := deepspeed.Format.Import([]interop.File{file}, interop.Options{Devices: 8})
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
 }

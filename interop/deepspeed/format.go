@@ -1,6 +1,6 @@
 // Package deepspeed reads and writes ds_config.json, DeepSpeed's configuration. The file has neither a model nor a
-// number of ranks: a config.json of Hugging Face gives the model, and the user gives the hardware. A file of
-// TrainingArguments gives the values that "auto" stands for.
+// number of ranks: a config.json of Hugging Face gives the model, and the user gives the hardware. Formats whose files
+// name a ds_config.json read it too: TrainingArguments give the values that "auto" stands for.
 package deepspeed
 
 import (
@@ -67,12 +67,10 @@ func recognize(f interop.File) interop.Confidence {
 	return interop.No
 }
 
-// importFiles reads a ds_config.json, and with it a config.json and a file of TrainingArguments.
+// importFiles reads a ds_config.json, and with it a config.json.
 func importFiles(files []interop.File, o interop.Options) (*interop.Import, error) {
 	im := &interop.Import{Format: name, Engine: name}
 	var main *interop.File
-	auto := map[string]Auto{}
-	var arguments *interop.Part // the file of TrainingArguments
 	var diags ir.Diags
 	for i, f := range files {
 		switch {
@@ -82,29 +80,32 @@ func importFiles(files []interop.File, o interop.Options) (*interop.Import, erro
 			main = &files[i]
 		case main == nil && len(files) == 1:
 			main = &files[i]
-		default:
-			doc, wrong := tree.Parse(tree.SyntaxOf(f), f.Name, f.Data)
-			auto = FromArguments(doc)
-			arguments = &interop.Part{Name: f.Name, Prefix: argumentPrefix, Doc: doc}
-			diags = append(diags, wrong...)
-			im.Files = append(im.Files, f.Name)
+		case main != nil && recognize(f) == interop.Certain:
+			diags.Addf(f.Top(), Conflict, "%s is a configuration of DeepSpeed too: give the files of one training",
+				main.Name)
 		}
 	}
 	if main == nil {
-		diags.Addf(ir.Pos{File: files[0].Name}, NoConfig, "no file is a configuration of DeepSpeed, which has keys "+
+		diags.Addf(files[0].Top(), NoConfig, "no file is a configuration of DeepSpeed, which has keys "+
 			"such as zero_optimization and train_micro_batch_size_per_gpu")
 		return nil, diags.Err()
 	}
-	doc, wrong := read(im, tree.Hjson, *main, auto, o.Devices)
+	doc, wrong := tree.Parse(tree.Hjson, main.Name, main.Data) // Accelerate and transformers read JSON
 	diags = append(diags, wrong...)
+	if len(wrong) == 0 {
+		r := &reader{Reader: keytable.NewReader(doc, Keys, im), im: im, devices: o.Devices, isOwnLoop: true}
+		diags = append(diags, r.read(nil)...)
+	}
 	if err := diags.Err(); err != nil {
 		return nil, err
 	}
 	im.Files = append([]string{main.Name}, im.Files...)
 	im.Doc = doc
-	if arguments != nil {
-		im.Doc = interop.Parts{{Name: main.Name, Doc: doc}, *arguments}
-		im.Values = func(t *interop.Target) []interop.Value { return autoValues(doc, t) }
+	if !im.Has("plan.pp") {
+		keepGlobalBatch(im, doc)
+	}
+	if on, _ := doc.Root.Find(partitionKey).Bool(); on {
+		keepPartition(im)
 	}
 	im.DefaultField("train.engine", im.Engine, name)
 	return im, nil

@@ -2,8 +2,10 @@ package deepspeed
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/planc-dev/planc/interop"
+	"github.com/planc-dev/planc/ir"
 )
 
 // names maps DeepSpeed's names of types to planc's.
@@ -46,6 +48,12 @@ func (r *reader) precision() {
 	}
 }
 
+// Keys of the types in which gradients are accumulated and sent.
+const (
+	accumulateKey  = "data_types.grad_accum_dtype"
+	communicateKey = "communication_data_type"
+)
+
 // field sets a field of train.precision.
 func (r *reader) field(name, value, from string) {
 	r.im.SetField(interop.Field{Path: "train.precision." + name, Value: value, From: from})
@@ -66,21 +74,21 @@ func (r *reader) staticScale() float64 {
 func (r *reader) narrow(compute, from string) {
 	r.Take(from, interop.Field{Path: "train.precision.compute", Value: compute})
 	stage, _ := r.im.Field("plan.zero")
-	const accumulate, communicate = "data_types.grad_accum_dtype", "communication_data_type"
-	grads := r.dtype(accumulate, "grads", compute)
+	grads := r.dtype(accumulateKey, "grads", compute)
 	if stage.Value == "0" && grads != compute {
-		r.Wrong(accumulate, Conflict, "", "%s is %s with zero_optimization.stage 0: DeepSpeed accumulates in another "+
-			"type than the model's only with stage 1, 2 or 3", accumulate, r.Text(accumulate))
+		r.Wrong(accumulateKey, Conflict, "", "%s is %s with zero_optimization.stage 0: DeepSpeed accumulates in "+
+			"another type than the model's only with stage 1, 2 or 3", accumulateKey, r.Text(accumulateKey))
 	}
-	reduce := names[r.Text(communicate)]
+	reduce := names[r.Text(communicateKey)]
 	switch {
 	case reduce == "":
-		r.field("reduce", compute, "default of "+communicate)
+		r.field("reduce", compute, "default of "+communicateKey)
 	case reduce == grads || grads == "f32":
-		r.dtype(communicate, "reduce", compute)
+		r.dtype(communicateKey, "reduce", compute)
 	default:
-		r.field("reduce", grads, accumulate)
-		r.Account(communicate, interop.Unsupported, "gradients are sent in another type than they are accumulated in")
+		r.field("reduce", grads, accumulateKey)
+		r.Account(communicateKey, interop.Unsupported, "gradients are sent in another type than they are "+
+			"accumulated in")
 	}
 	r.master(compute, stage.Value)
 }
@@ -98,27 +106,56 @@ func (r *reader) dtype(path, field, absent string) string {
 
 // master sets the types of the master copy and of the moments.
 func (r *reader) master(compute, stage string) {
-	const weights, states = "bf16.bf16_master_weights_and_grads", "bf16.bf16_optimizer_states"
-	isNarrow := r.IsTrue(weights)
+	isNarrow := r.IsTrue(masterKey)
 	moments := "f32"
-	if r.IsTrue(states) {
+	if r.IsTrue(momentsKey) {
 		moments = "bf16"
 	}
 	switch {
 	case compute == "fp16" && r.IsTrue("fp16.fp16_master_weights_and_grads"):
 		r.Take("fp16.fp16_master_weights_and_grads", interop.Field{Path: "train.precision.master", Value: "none"})
 	case compute == "bf16" && isNarrow:
-		r.Take(weights, interop.Field{Path: "train.precision.master", Value: "none"})
-		r.Take(states, interop.Field{Path: "train.precision.moments", Value: moments})
-	case compute == "bf16" && stage == "0":
-		r.field("master", "none", "bf16 with stage 0 keeps no fp32 master")
-		r.field("moments", "bf16", "bf16 with stage 0 keeps no fp32 master")
+		r.Take(masterKey, interop.Field{Path: "train.precision.master", Value: "none"})
+		r.Take(momentsKey, interop.Field{Path: "train.precision.moments", Value: moments})
 	default:
-		r.field("master", "f32", "DeepSpeed keeps an fp32 master copy")
-		r.field("moments", "f32", "DeepSpeed keeps an fp32 master copy")
+		setTypes(r.im, MasterTypes(compute, stage == "0"))
+		// with other types of gradients, an export like the file keeps them
+		isPlain := compute == "bf16" && !r.Has(accumulateKey) && !r.Has(communicateKey)
+		if moments == "f32" && (stage == "0" || isPlain) {
+			r.im.Precision = func(p *ir.Plan) []interop.Field { return r.types(compute, p.Zero == 0) }
+		}
 	}
 	if (isNarrow || moments == "bf16") && stage == "0" {
-		r.Wrong(weights, Conflict, "", "%s needs zero_optimization.stage 1, 2 or 3", weights)
+		r.Wrong(masterKey, Conflict, "", "%s needs zero_optimization.stage 1, 2 or 3", masterKey)
+	}
+}
+
+// MasterTypes returns the types of the master copy and of the moments that DeepSpeed keeps without other keys.
+func MasterTypes(compute string, isStage0 bool) []interop.Field {
+	master, moments, from := "f32", "f32", "DeepSpeed keeps an fp32 master copy"
+	if compute == "bf16" && isStage0 {
+		master, moments, from = "none", "bf16", "bf16 with stage 0 keeps no fp32 master"
+	}
+	return []interop.Field{{Path: "train.precision.master", Value: master, From: from},
+		{Path: "train.precision.moments", Value: moments, From: from}}
+}
+
+// types returns the types of a file with stage 0, or with another stage instead.
+func (r *reader) types(compute string, isStage0 bool) []interop.Field {
+	other := &interop.Import{}
+	for _, f := range r.im.Fields {
+		if strings.HasPrefix(f.Path, "train.precision.") {
+			other.SetField(f)
+		}
+	}
+	setTypes(other, MasterTypes(compute, isStage0))
+	return other.Fields
+}
+
+// setTypes sets types of an import.
+func setTypes(im *interop.Import, types []interop.Field) {
+	for _, f := range types {
+		im.SetField(f)
 	}
 }
 

@@ -1,6 +1,9 @@
 package deepspeed
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,31 +20,64 @@ type reader struct {
 	*keytable.Reader
 	im      *interop.Import
 	devices int // 0: not known
+	// isOwnLoop says that the training code calls DeepSpeed itself. Accelerate and transformers run no PipelineModule.
+	isOwnLoop bool
 }
 
 // Read reads a ds_config.json into an import, also for formats whose files name one. auto has the values of keys that
 // are "auto"; devices is the number of devices, 0 if nobody has said it.
 func Read(im *interop.Import, f interop.File, auto map[string]Auto, devices int) (*tree.Doc, ir.Diags) {
-	return read(im, tree.JSON, f, auto, devices)
-}
-
-// read reads a ds_config.json in a syntax. DeepSpeed itself reads Hjson; Accelerate and transformers read JSON.
-func read(im *interop.Import, s tree.Syntax, f interop.File, auto map[string]Auto, devices int) (*tree.Doc, ir.Diags) {
-	doc, diags := tree.Parse(s, f.Name, f.Data)
+	if diags := strictly(f); len(diags) > 0 {
+		doc, wrong := tree.Parse(tree.JSON, f.Name, f.Data)
+		return doc, append(wrong, diags...)[:1]
+	}
+	doc, diags := tree.Parse(tree.JSON, f.Name, f.Data)
 	if len(diags) > 0 {
 		return doc, diags
 	}
 	return doc, ReadTree(im, doc, auto, devices)
 }
 
+// stagesKey is the number of pipeline stages.
+const stagesKey = "pipeline.stages"
+
+// strictly reports the first comment or trailing comma, which Python's json refuses.
+// Source: Accelerate 1.15.0, utils/deepspeed.py: HfDeepSpeedConfig.
+func strictly(f interop.File) (diags ir.Diags) {
+	var value any
+	var wrong *json.SyntaxError
+	data := bytes.TrimPrefix(f.Data, []byte("\ufeff"))
+	if !errors.As(json.Unmarshal(data, &value), &wrong) || wrong.Offset < 1 || wrong.Offset > int64(len(data)) {
+		return nil
+	}
+	before := data[:wrong.Offset-1]
+	at := ir.Pos{File: f.Name, Line: 1 + bytes.Count(before, []byte("\n")),
+		Column: len(before) - bytes.LastIndexByte(before, '\n')}
+	switch data[wrong.Offset-1] {
+	case '/', '#':
+		diags.Addf(at, strict.Syntax, "Accelerate and transformers read this file as JSON, which has no comments: "+
+			"remove this one")
+	case '}', ']':
+		diags.Addf(at, strict.Syntax, "Accelerate and transformers read this file as JSON, which has no comma before "+
+			"a closing bracket: remove it")
+	}
+	return diags
+}
+
 // ReadTree reads a ds_config that is part of another file.
 func ReadTree(im *interop.Import, doc *tree.Doc, auto map[string]Auto, devices int) ir.Diags {
-	r := &reader{keytable.NewReader(doc, Keys, im), im, devices}
+	r := &reader{Reader: keytable.NewReader(doc, Keys, im), im: im, devices: devices}
+	return r.read(auto)
+}
+
+// read reads all keys. auto has the values of keys that are "auto".
+func (r *reader) read(auto map[string]Auto) ir.Diags {
 	r.Auto = "auto"
 	for key, a := range auto {
 		r.Fill(key, a.Value, a.From)
 	}
 	r.dottedKeys()
+	r.quotedNumbers()
 	r.parallel()
 	r.zero()
 	r.precision()
@@ -49,7 +85,7 @@ func ReadTree(im *interop.Import, doc *tree.Doc, auto map[string]Auto, devices i
 	r.recompute(auto[checkpointing])
 	r.optimizer()
 	r.scheduler()
-	r.WholeGroup(devices)
+	r.WholeGroup(r.devices)
 	r.Finish(r.unknown)
 	return r.Diags
 }
@@ -72,17 +108,12 @@ var strictSections = []string{"zero_optimization", "bf16", "fp16", "tensor_paral
 
 func (r *reader) unknown(path string, f *tree.Field) {
 	top, below, isNested := strings.Cut(path, ".")
-	fix := r.Table.Nearest(path)
 	if isNested && slices.Contains(strictSections[:4], top) {
-		r.Diags = append(r.Diags, ir.Diag{Pos: f.Pos, Code: strict.UnknownKey, Fix: fix,
+		r.Diags = append(r.Diags, ir.Diag{Pos: f.Pos, Code: strict.UnknownKey, Fix: r.Table.Nearest(path),
 			Msg: fmt.Sprintf("%s has no key %s, and DeepSpeed refuses the file", top, below)})
 		return
 	}
-	note := "DeepSpeed does not know it"
-	if fix != "" {
-		note += "; did you mean " + fix + "?"
-	}
-	r.Account(path, interop.IgnoredByTool, note)
+	keytable.Ignore(r.Reader, path, "DeepSpeed")
 }
 
 // parallel takes the degrees of parallelism.
@@ -104,11 +135,36 @@ func (r *reader) parallel() {
 	}
 	r.im.DefaultField("plan.ep", "1", "no expert_parallel.autoep_size")
 	r.im.DefaultField("plan.etp", "1", "no expert_parallel.expert_tensor_parallel_size")
-	if r.Has("pipeline") {
-		r.Absent("pp", "the model's code decides: PipelineModule(num_stages=...)")
+	r.pipeline()
+}
+
+// pipeline takes the number of stages. DeepSpeed does not read it: a PipelineModule gets it from the training code.
+// Source: DeepSpeed 0.19.8, runtime/pipe/module.py: PipelineModule; runtime/config.py: get_pipeline_config;
+// runtime/pipe/engine.py: forward, which only train_batch may call.
+func (r *reader) pipeline() {
+	if !r.Has("pipeline") {
+		r.im.DefaultField("plan.pp", "1", "no pipeline")
 		return
 	}
-	r.im.DefaultField("plan.pp", "1", "no pipeline")
+	if !r.isOwnLoop {
+		r.Account("pipeline", interop.NoEffect, "Accelerate and transformers run no PipelineModule")
+		r.im.DefaultField("plan.pp", "1", "Accelerate and transformers run no PipelineModule")
+		return
+	}
+	if stage, ok := r.Int("zero_optimization.stage"); ok && stage > 1 {
+		why := fmt.Sprintf("a PipelineModule does not run with zero_optimization.stage %d", stage)
+		r.Account("pipeline", interop.IgnoredByTool, "DeepSpeed does not read it, and "+why)
+		r.im.DefaultField("plan.pp", "1", why)
+		return
+	}
+	r.im.InCode = []string{"pp"}
+	if n, ok := r.Positive(stagesKey); ok {
+		r.TakeInt(stagesKey, "plan.pp", n)
+		r.im.AddNote(r.Doc.Root.Find(stagesKey).Pos, "%s %d is taken as pp %d; DeepSpeed does not read it, and the "+
+			"model's code must say it too: PipelineModule(num_stages=%d)", stagesKey, n, n, n)
+		return
+	}
+	r.Absent("pp", "the model's code decides: PipelineModule(num_stages=...); give it with --set plan.pp")
 }
 
 // degree takes a degree of parallelism. 0 means none.
@@ -149,8 +205,30 @@ func (r *reader) zero() {
 	if r.IsTrue("zero_optimization.overlap_comm") {
 		r.Account("zero_optimization.overlap_comm", interop.NoEffect, "")
 	}
+	r.limits()
 	r.groups(n)
 	r.offload(n)
+}
+
+// elements are the keys that DeepSpeed refuses below a number.
+// Source: DeepSpeed 0.19.8, runtime/zero/config.py: DeepSpeedZeroConfig.
+var elements = []struct {
+	key   string
+	least float64
+}{
+	{"reduce_bucket_size", 1}, {"allgather_bucket_size", 0}, {"sub_group_size", 0}, {"zero_hpz_partition_size", 0},
+	{"stage3_prefetch_bucket_size", 0}, {"stage3_param_persistence_threshold", 0},
+	{"stage3_model_persistence_threshold", 0}, {"stage3_max_live_parameters", 0}, {"stage3_max_reuse_distance", 0},
+}
+
+// limits reports numbers that are too small.
+func (r *reader) limits() {
+	for _, e := range elements {
+		path := "zero_optimization." + e.key
+		if n, ok := r.Node(path).Float(); ok && n < e.least { // DeepSpeed also reads true, and numbers in quotes
+			r.Wrong(path, strict.OutOfRange, "", "%s is %g; it must be at least %g", path, n, e.least)
+		}
+	}
 }
 
 // groups takes the groups of ranks that share state.
@@ -188,11 +266,18 @@ func (r *reader) offload(stage int) {
 		word, _ := r.OneOf(path+".device", "none", "cpu", "nvme")
 		return word
 	}
-	if r.IsTrue("zero_optimization.cpu_offload") {
-		add("zero_optimization.cpu_offload", interop.OptimizerState, "cpu", 1)
+	const oldOptimizer, oldParams = "zero_optimization.cpu_offload", "zero_optimization.cpu_offload_param"
+	for _, names := range [][2]string{{oldOptimizer, optimizer}, {oldParams, params}} {
+		if r.Has(names[0]) && r.Has(names[1]) {
+			r.Wrong(names[0], Conflict, "", "%s is the old name of %s, and DeepSpeed refuses a file with both: remove "+
+				"%[1]s", names[0], names[1])
+		}
 	}
-	if r.IsTrue("zero_optimization.cpu_offload_param") {
-		add("zero_optimization.cpu_offload_param", interop.Parameters, "cpu", 3)
+	if r.IsTrue(oldOptimizer) {
+		add(oldOptimizer, interop.OptimizerState, "cpu", 1)
+	}
+	if r.IsTrue(oldParams) {
+		add(oldParams, interop.Parameters, "cpu", 3)
 	}
 	add(optimizer+".device", interop.OptimizerState, device(optimizer), 1)
 	add(params+".device", interop.Parameters, device(params), 3)
@@ -208,13 +293,12 @@ func (r *reader) offload(stage int) {
 // recompute takes what activation_checkpointing says. The section configures recomputation; gradient_checkpointing of
 // TrainingArguments, or the model's code, switches it on. DeepSpeed itself recomputes nothing.
 func (r *reader) recompute(argument Auto) {
-	const split = "activation_checkpointing.partition_activations"
-	switch on, ok := r.Bool(split); {
+	switch on, ok := r.Bool(partitionKey); {
 	case ok && on:
-		r.Take(split, interop.Field{Path: "plan.recompute", Value: "full"})
-		r.AllLayers(split)
+		r.Take(partitionKey, interop.Field{Path: "plan.recompute", Value: "full"})
+		r.AllLayers(partitionKey)
 		if f, ok := r.im.Field("plan.tp"); ok && f.Value != "1" {
-			r.Take(split, interop.Field{Path: "plan.recompute_split", Value: "true"})
+			r.Take(partitionKey, interop.Field{Path: "plan.recompute_split", Value: "true"})
 		}
 	case argument.Value == "true":
 		r.im.DefaultField("plan.recompute", "full", argument.From)

@@ -23,13 +23,28 @@ func (l *list) remove(key string, plan ...string) {
 	*l = append(*l, interop.Value{Key: key, IsAbsent: true, Plan: plan})
 }
 
-// choose sets a key if a condition holds, and removes it otherwise.
+// choose sets a key if a condition holds. Otherwise, DeepSpeed's default must hold.
 func (l *list) choose(is bool, key, text string, plan ...string) {
-	if is {
-		l.set(key, text, plan...)
-		return
+	*l = append(*l, interop.Value{Key: key, Text: text, IsAbsent: !is, Default: defaults[key], Plan: plan})
+	if !is {
+		(*l)[len(*l)-1].Text = ""
 	}
-	l.remove(key, plan...)
+}
+
+// reset removes a key, or gives it its default.
+func (l *list) reset(key string, plan ...string) { l.choose(false, key, "", plan...) }
+
+// defaults are the values of keys that mean the same as their absence.
+// Source: DeepSpeed 0.19.8, runtime/config.py, runtime/precision_config.py, runtime/zero/config.py,
+// runtime/tensor_parallel/config.py, module_inject/auto_ep_config.py, runtime/activation_checkpointing/config.py.
+var defaults = map[string]string{
+	"zero_optimization.zero_hpz_partition_size":  "1",
+	"zero_optimization.offload_optimizer.device": "none", "zero_optimization.offload_param.device": "none",
+	"tensor_parallel.autotp_size": "0", "sequence_parallel_size": "1", "expert_parallel.enabled": "false",
+	"expert_parallel.autoep_size": "1", "expert_parallel.expert_tensor_parallel_size": "1", "bf16.enabled": "false",
+	"fp16.enabled": "false", "data_types.grad_accum_dtype": "null", "communication_data_type": "null",
+	masterKey: "false", momentsKey: "false", partitionKey: "false",
+	"activation_checkpointing.cpu_checkpointing": "false",
 }
 
 // values returns the keys that say a plan.
@@ -41,16 +56,14 @@ func values(t *interop.Target) []interop.Value {
 	l.set(stepsKey, strconv.Itoa(p.MicroBatches), "micro_batches")
 	l.precision(p)
 	l.set("zero_optimization.stage", strconv.Itoa(p.Zero), "zero")
-	l.remove("zero_optimization.zero_hpz_partition_size", "zero_group")
-	l.remove("zero_optimization.mics_shard_size", "zero_group")
+	l.reset("zero_optimization.zero_hpz_partition_size", "zero_group")
+	l.remove("zero_optimization.mics_shard_size", "zero_group") // DeepSpeed 0.19.8 refuses the key
 	l.offload("optimizer", "zero_optimization.offload_optimizer", p)
 	l.offload("params", "zero_optimization.offload_param", p)
 	l.choose(p.TP > 1, "tensor_parallel.autotp_size", strconv.Itoa(p.TP), "tp")
 	l.choose(p.CP > 1, "sequence_parallel_size", strconv.Itoa(p.CP), "cp", "cp_kind")
 	hasExperts := p.EP > 1 || p.ETP > 1
-	if hasExperts {
-		l.set("expert_parallel.enabled", "true", "ep")
-	}
+	l.choose(hasExperts, "expert_parallel.enabled", "true", "ep")
 	l.choose(hasExperts, "expert_parallel.autoep_size", strconv.Itoa(p.EP), "ep")
 	l.choose(p.ETP > 1, "expert_parallel.expert_tensor_parallel_size", strconv.Itoa(p.ETP), "etp")
 	l.recompute(p)
@@ -64,9 +77,22 @@ func (l *list) precision(p *ir.Plan) {
 	isBF16, isFP16 := q.Params == ir.BF16, q.Params == ir.F16
 	l.choose(isBF16, "bf16.enabled", "true", "precision")
 	l.choose(isFP16, "fp16.enabled", "true", "precision")
-	l.choose(q.Grads != q.Params && p.Zero > 0, "data_types.grad_accum_dtype", dtypes[q.Grads], "precision")
+	if p.Zero > 0 {
+		l.choose(q.Grads != q.Params, "data_types.grad_accum_dtype", dtypes[q.Grads], "precision")
+	} else {
+		l.reset("data_types.grad_accum_dtype", "precision", "zero") // DeepSpeed refuses another one
+	}
+	isNarrow := p.Zero > 0 && isBF16 && q.Master == q.Params // DeepSpeed refuses the keys with stage 0
+	l.choose(isNarrow, masterKey, "true", "precision", "zero")
+	l.choose(isNarrow && q.Moments == ir.BF16, momentsKey, "true", "precision", "zero")
 	l.choose(q.Reduce != q.Params, "communication_data_type", dtypes[q.Reduce], "precision")
 }
+
+// Keys that keep the optimizer's state in bf16.
+const (
+	masterKey  = "bf16.bf16_master_weights_and_grads"
+	momentsKey = "bf16.bf16_optimizer_states"
+)
 
 // dtypes are DeepSpeed's names of types.
 var dtypes = map[ir.Elem]string{ir.F32: "fp32", ir.BF16: "bf16", ir.F16: "fp16"}
@@ -84,16 +110,17 @@ func (l *list) offload(what, key string, p *ir.Plan) {
 		least = 3
 	}
 	if p.Zero < least {
-		l.remove(key, "offload", "zero") // DeepSpeed refuses it
+		l.reset(key+".device", "offload", "zero") // DeepSpeed refuses another one
 		return
 	}
-	l.remove(key, "offload")
+	l.reset(key+".device", "offload")
 }
 
 // recompute adds how activations are recomputed. The model's code switches recomputation on.
 func (l *list) recompute(p *ir.Plan) {
-	v := interop.Value{Key: "activation_checkpointing.partition_activations", Text: "true",
-		Plan: []string{"recompute", "recompute_split"}, IsAbsent: !p.RecomputeSplit}
+	v := interop.Value{Key: partitionKey, Text: "true",
+		Plan: []string{"recompute", "recompute_split", "tp"}, IsAbsent: !p.RecomputeSplit, // it splits over tp
+		Default: defaults[partitionKey]}
 	if p.Recompute == "full" {
 		v.Why = "the model's code switches recomputation on: model.gradient_checkpointing_enable()"
 	}
@@ -127,6 +154,8 @@ func refusals(p *ir.Plan) (diags ir.Diags) {
 			"DeepSpeed shards over all %[2]d replicas; use zero_group %[2]d", []any{p.ZeroGroup, p.Replicas()}},
 		{p.Zero == 0 && q.Params == ir.BF16 && (q.Master != q.Params || q.Grads != q.Params), "zero 0",
 			"DeepSpeed keeps no fp32 master copy with bf16 and stage 0; use zero 1", nil},
+		{p.Zero == 0 && q.Params == ir.BF16 && q.Master == q.Params && q.Moments != ir.BF16, "zero 0",
+			"DeepSpeed keeps the optimizer's moments in bf16 with bf16 and stage 0; use zero 1", nil},
 		{p.Zero == 0 && q.Params == ir.F16 && q.Grads != q.Params, "zero 0",
 			"DeepSpeed accumulates gradients in fp16 with fp16 and stage 0; use zero 1", nil},
 		{p.CP > 1 && p.CPKind != "heads", "cp_kind " + p.CPKind, "DeepSpeed's sequence parallelism is Ulysses; use " +
@@ -134,7 +163,7 @@ func refusals(p *ir.Plan) (diags ir.Diags) {
 		{q.Params == ir.F64 || q.FP8, "precision", "DeepSpeed trains in fp32, bf16 and fp16; use one of these", nil},
 	} {
 		if r.is {
-			diags.Addf(ir.Pos{}, CannotExpress, "plan."+r.key+": a ds_config.json cannot say it: "+r.why, r.args...)
+			diags.Addf(ir.Pos{}, CannotExpress, "plan."+r.key+": a ds_config.json cannot express it: "+r.why, r.args...)
 		}
 	}
 	return diags

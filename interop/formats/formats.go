@@ -21,12 +21,12 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// All is the table of all formats, in the order in which help texts list them. If two formats recognize a file equally
+// All is the table of all formats, in the order in which help texts list them. If two formats recognize files equally
 // surely, the first is taken.
 var All = []*interop.Format{
 	&megatron.Format,
-	&deepspeed.Format,
 	&accelerate.Format,
+	&deepspeed.Format,
 	&hf.Format,
 	&torchtitan.Format,
 	&torchtitan.Function,
@@ -106,6 +106,23 @@ func recognize(all []*interop.Format, files []interop.File) (best *interop.Forma
 		for _, file := range files {
 			if c := f.Recognize(file); c > surest {
 				best, surest = f, c
+			}
+		}
+	}
+	return above(all, files, best, surest)
+}
+
+// above returns the format of a file that can name the best recognized one as its part, if such a file is given, and
+// how sure that is; else the best.
+func above(all []*interop.Format, files []interop.File, best *interop.Format, surest interop.Confidence) (
+	*interop.Format, interop.Confidence) {
+	for _, f := range all {
+		if best == nil || !slices.Contains(f.Parts, best.Name) {
+			continue
+		}
+		for _, file := range files {
+			if c := f.Recognize(file); c > best.Recognize(file) {
+				return f, c
 			}
 		}
 	}

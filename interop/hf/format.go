@@ -7,6 +7,7 @@ import (
 	_ "embed"
 
 	"github.com/planc-dev/planc/interop"
+	"github.com/planc-dev/planc/interop/deepspeed"
 	"github.com/planc-dev/planc/interop/keytable"
 	"github.com/planc-dev/planc/interop/tree"
 	"github.com/planc-dev/planc/ir"
@@ -26,6 +27,8 @@ var Format = interop.Format{
 	Title:     "a file of Hugging Face TrainingArguments",
 	Tool:      "Transformers",
 	Engine:    "fsdp",
+	Engines:   []string{"deepspeed"},
+	Parts:     []string{"deepspeed"},
 	Recognize: recognize,
 	Import:    importFiles,
 	Values:    values,
@@ -46,22 +49,32 @@ func recognize(f interop.File) interop.Confidence {
 			count++
 		}
 	}
+	has := func(key string) bool { return doc.Root.Get(key) != nil }
 	const several = 3
 	switch {
-	case doc.Root.Get("per_device_train_batch_size") != nil:
+	case has(microKey):
 		return interop.Certain
-	case count >= several:
+	case count >= several || has(dsKey) || has("output_dir"):
 		return interop.Possible
 	}
 	return interop.No
 }
 
+// isMain returns how surely a file has TrainingArguments and is no ds_config.json, which has keys of the same names.
+func isMain(f interop.File) interop.Confidence {
+	sure := recognize(f)
+	if deepspeed.Format.Recognize(f) > sure {
+		return interop.No
+	}
+	return sure
+}
+
 // importFiles reads a file of arguments, and with it a config.json and a ds_config.json.
 func importFiles(files []interop.File, o interop.Options) (*interop.Import, error) {
 	im := &interop.Import{Format: name, Engine: "fsdp"}
-	main, ds, diags := keytable.Split(im, files, recognize)
+	main, ds, diags := keytable.Split(im, files, isMain)
 	if main == nil {
-		diags.Addf(ir.Pos{File: files[0].Name}, NoConfig, "no file has TrainingArguments, such as "+
+		diags.Addf(files[0].Top(), NoConfig, "no file has TrainingArguments, such as "+
 			"per_device_train_batch_size")
 		return nil, diags.Err()
 	}
@@ -79,9 +92,10 @@ func importFiles(files []interop.File, o interop.Options) (*interop.Import, erro
 	im.Files = append([]string{main.Name}, im.Files...)
 	im.Doc = doc
 	if r.part != nil {
+		im.Files = append(im.Files, r.part.Name)
 		im.Doc = interop.Parts{{Name: main.Name, Doc: doc}, *r.part}
 	}
-	if r.Has("deepspeed") {
+	if r.runsDeepSpeed() {
 		im.Values = func(t *interop.Target) []interop.Value { return filled(im.Doc, values(t), t) }
 	}
 	im.DefaultField("train.engine", im.Engine, name)

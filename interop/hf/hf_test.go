@@ -54,8 +54,8 @@ func TestImportSaysTheJob(t *testing.T) {
 		"plan.zero_group": "8",
 		"plan.recompute":  "full", "plan.tp": "1", "plan.cp": "1", "plan.pp": "1", "plan.ep": "1", "plan.sp": "false",
 		"train.global_batch": "128", "train.seq_len": "4096", "train.optimizer.kind": "adamw",
-		"train.precision.compute": "bf16", "train.precision.params": "f32", "train.precision.grads": "f32",
-		"train.precision.master": "none", "train.precision.reduce": "bf16", "train.engine": "fsdp"}
+		"train.precision.compute": "bf16", "train.engine": "fsdp", "plan.recompute_every": "1",
+		"plan.recompute_split": "false"}
 	if diff := cmp.Diff(want, fieldsOf(t, 8, args)); diff != "" {
 		t.Error(diff)
 	}
@@ -64,9 +64,21 @@ func TestImportSaysTheJob(t *testing.T) {
 // Fields that a file sets, by what the file has.
 // The file does not say how many devices a node has, so the group is not taken for all of them.
 func TestHybridShardingIsNoShardingOverAll(t *testing.T) {
-	got := fieldsOf(t, 16, "output_dir: x\nper_device_train_batch_size: 2\nfsdp: hybrid_shard auto_wrap\n")
+	got := fieldsOf(t, 16, "output_dir: x\nper_device_train_batch_size: 2\nfsdp: hybrid_shard auto_wrap\n"+
+		"fsdp_config: {version: 1}\n")
 	if group, ok := got["plan.zero_group"]; ok || got["plan.zero"] != "3" {
 		t.Errorf("zero %s in groups of %s", got["plan.zero"], group)
+	}
+}
+
+// Without FSDP, Transformers does not read fsdp_config, nor its recomputation.
+func TestRecomputationNeedsFSDP(t *testing.T) {
+	for fsdp, want := range map[string]string{"": "none", "fsdp: ''\n": "none", "fsdp: true\n": "full"} {
+		got := fieldsOf(t, 8, "output_dir: x\nper_device_train_batch_size: 2\n"+fsdp+
+			"fsdp_config: {version: 2, activation_checkpointing: true}\n")
+		if got["plan.recompute"] != want {
+			t.Errorf("%q: recompute %s, want %s", fsdp, got["plan.recompute"], want)
+		}
 	}
 }
 
@@ -115,7 +127,8 @@ func TestWordsOfFSDP(t *testing.T) {
 		{"full_shard auto_wrap", "32", 8, interop.Taken}, {"hybrid_shard auto_wrap", "8", 8, interop.Taken},
 		{"hybrid_shard auto_wrap", "", 0, interop.Taken}, {"full_shard offload", "32", 8, interop.Unsupported},
 	} {
-		files := []interop.File{{Name: "args.yaml", Data: []byte("fsdp: " + c.words + "\n")}}
+		files := []interop.File{{Name: "args.yaml", Data: []byte("fsdp: " + c.words +
+			"\nfsdp_config: {version: 1}\n")}}
 		im, err := hf.Format.Import(files, interop.Options{Devices: 32, DevicesPerNode: c.perNode})
 		if err != nil {
 			t.Fatal(err)
@@ -184,6 +197,19 @@ func TestTheDeepSpeedConfigIsASecondFile(t *testing.T) {
 	}
 }
 
+// A misspelt key of the plan is named in a note: the script refuses the file.
+func TestMisspeltKeysOfThePlanAreNoted(t *testing.T) {
+	im, err := load(0, "per_device_batch_size: 2\nmax_length: 512\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "args.yaml:1:1: per_device_batch_size is not of TrainingArguments; did you mean " +
+		"per_device_train_batch_size? HfArgumentParser refuses arguments that the script does not add"
+	if len(im.Notes) != 1 || im.Notes[0].String() != want {
+		t.Errorf("%v, want %s", im.Notes, want)
+	}
+}
+
 func TestEveryKeyIsAccountedFor(t *testing.T) {
 	im, err := load(0, "per_device_train_batch_size: 2\nper_device_train_batchsize: 4\nlogging_steps: 10\n"+
 		"torch_compile: true\nmodel_name_or_path: meta/llama\noptim: adafactor\nfsdp_config: {version: 2}\n")
@@ -212,6 +238,8 @@ func TestEveryKeyIsAccountedFor(t *testing.T) {
 }
 
 func TestWrongFiles(t *testing.T) {
+	const only1 = ", which needs FSDP 1, and the default of transformers 5 is 2: set fsdp_config.version to 1, or " +
+		"with version 2, say it with parallelism_config.dp_replicate_size and dp_shard_size [Conflict]"
 	tests := []struct{ text, want string }{
 		{"bf16: true\nfp16: true\n",
 			"args.yaml:2:7: bf16 and fp16 are both true; TrainingArguments take one of them: set one to false " +
@@ -223,8 +251,8 @@ func TestWrongFiles(t *testing.T) {
 		{"bf16: maybe\n", "args.yaml:1:7: bf16 is \"maybe\"; it must be true or false [WrongType]"},
 		{"deepspeed: ds.json\n", "args.yaml:1:12: ds.json has the ZeRO stage: give it as a second file [Missing]"},
 		{"fsdp: full-shard\n",
-			"args.yaml:1:7: fsdp has the word \"full-shard\"; use true, and say the rest in fsdp_config " +
-				"[UnknownValue]"},
+			"args.yaml:1:7: fsdp has the word \"full-shard\"; use true, and say the rest in fsdp_config; did " +
+				"you mean full_shard? [UnknownValue]"},
 		{"fsdp: true\nfsdp_config: {reshard_after_forward: full_shard}\n",
 			"args.yaml:2:38: fsdp_config.reshard_after_forward is full_shard; with version 2 it must be true " +
 				"(ZeRO 3) or " +
@@ -235,9 +263,14 @@ func TestWrongFiles(t *testing.T) {
 			"args.yaml:2:38: fsdp_config.reshard_after_forward is hybrid_shard, which needs fsdp_config.version 1: " +
 				"with version 2, say it with parallelism_config.dp_replicate_size and dp_shard_size; did you mean " +
 				"true? [WrongType]"},
-		{"fsdp: hybrid_shard\nfsdp_config: {version: 2}\n",
-			"args.yaml:2:24: fsdp shards over the devices of a node, which needs fsdp_config.version 1: with version " +
-				"2, say it with parallelism_config.dp_replicate_size and dp_shard_size; did you mean 1? [Conflict]"},
+		{"fsdp: hybrid_shard\nfsdp_config: {version: 2}\n", "args.yaml:1:7: fsdp is hybrid_shard" + only1},
+		{"fsdp: hybrid_shard auto_wrap\n", "args.yaml:1:7: fsdp is hybrid_shard" + only1},
+		{"fsdp: no_shard\n",
+			"args.yaml:1:7: fsdp is no_shard, which needs FSDP 1, and the default of transformers 5 is 2: set " +
+				"fsdp_config.version to 1, or for DDP, which does not shard either, remove fsdp [Conflict]"},
+		{"fsdp: full_shard hybrid_shard auto_wrap\nfsdp_config: {version: 1}\n",
+			"args.yaml:1:7: fsdp has the words full_shard and hybrid_shard, and FSDP shards in one way: keep one of " +
+				"them [Conflict]"},
 		{"fsdp: true\nfsdp_config: {version: 1, reshard_after_forward: hybrid}\n",
 			"args.yaml:2:50: fsdp_config.reshard_after_forward is \"hybrid\"; use one of full_shard, shard_grad_op, " +
 				"no_shard, hybrid_shard, hybrid_shard_zero2 [UnknownValue]"},
@@ -311,4 +344,75 @@ func FuzzImport(f *testing.F) {
 		}
 		im.JobText()
 	})
+}
+
+// The modules that are units of FSDP are the model's blocks, unless the file says otherwise.
+func TestWrapPolicies(t *testing.T) {
+	const note = "args.yaml:2:7: transformers 5 wraps each block of the model, which planc prices. transformers 4 " +
+		"shards the model as one unit, unless fsdp has the word auto_wrap: add auto_wrap to it"
+	const others = " gathers other units than whole blocks, which planc prices: memory and overlap. Use " +
+		"TRANSFORMER_BASED_WRAP"
+	for _, c := range []struct{ fsdp, note, key string }{
+		{"full_shard", note, ""}, {"[full_shard]", note, ""}, {"full_shard auto_wrap", "", ""}, {"true", "", ""},
+		{"true\nfsdp_config: {auto_wrap_policy: TRANSFORMER_BASED_WRAP}", "", ""},
+		{"true\nfsdp_config: {auto_wrap_policy: NO_WRAP}", "", "NO_WRAP" + others},
+		{"true\nfsdp_config: {fsdp_auto_wrap_policy: SIZE_BASED_WRAP}", "", "SIZE_BASED_WRAP" + others},
+		{"no_shard\nfsdp_config: {version: 1}", "", ""},
+		{"no_shard\nfsdp_config: {version: 1, auto_wrap_policy: NO_WRAP}", "", ""},
+	} {
+		im, err := load(8, "per_device_train_batch_size: 1\nfsdp: "+c.fsdp+"\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, key := "", ""
+		for _, n := range im.Notes {
+			got += n.String()
+		}
+		for _, k := range im.Keys {
+			if k.Use == interop.Unsupported {
+				key += k.Note
+			}
+		}
+		if got != c.note || key != c.key {
+			t.Errorf("%s: %q, %q; want %q, %q", c.fsdp, got, key, c.note, c.key)
+		}
+	}
+	_, err := load(8, "per_device_train_batch_size: 1\nfsdp: true\nfsdp_config: {auto_wrap_policy: no_wrap}\n")
+	const want = "args.yaml:3:33: fsdp_config.auto_wrap_policy is no_wrap; use one of TRANSFORMER_BASED_WRAP, " +
+		"SIZE_BASED_WRAP, NO_WRAP [UnknownValue]"
+	if err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// The arguments of the recipe are in the job, or have a note that says why they are not.
+func TestRecipeIsTaken(t *testing.T) {
+	for _, c := range []struct{ arguments, path, value, note string }{
+		{"adam_beta1: 0.5", "train.optimizer.betas", "[0.5, 0.999]", ""},
+		{"adam_beta2: 0.5", "train.optimizer.betas", "[0.9, 0.5]", ""},
+		{"num_train_epochs: 2.5", "train.epochs", "2.5", ""},
+		{"seed: 7", "train.seed", "7", ""},
+		{"max_steps: 150\nwarmup_steps: 0.05", "train.schedule.warmup", "8", ""},
+		{"warmup_steps: 20", "train.schedule.warmup", "20", ""},
+		{"warmup_steps: 0.05", "train.schedule.warmup", "", "is a fraction of the steps, which planc needs to read " +
+			"it: add max_steps"},
+		{"lr_scheduler_type: polynomial", "train.schedule.kind", "", "planc reads linear, cosine, constant, " +
+			"constant_with_warmup and inverse_sqrt"},
+		{"lr_scheduler_type: cosine\nlr_scheduler_kwargs: {num_cycles: 2}", "train.schedule.kind", "cosine",
+			"planc does not read the parameters of a schedule"},
+	} {
+		im, err := load(8, "per_device_train_batch_size: 1\n"+c.arguments+"\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		note := ""
+		for _, k := range im.Keys {
+			if k.Use == interop.Unsupported && note == "" {
+				note = k.Note
+			}
+		}
+		if f, _ := im.Field(c.path); f.Value != c.value || note != c.note {
+			t.Errorf("%s: %q, %q; want %q, %q", c.arguments, f.Value, note, c.value, c.note)
+		}
+	}
 }

@@ -1,14 +1,14 @@
 package hf
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/planc-dev/planc/interop"
-	"github.com/planc-dev/planc/interop/deepspeed"
 	"github.com/planc-dev/planc/interop/keytable"
 	"github.com/planc-dev/planc/interop/tree"
-	"github.com/planc-dev/planc/ir/spec/strict"
+	"github.com/planc-dev/planc/ir"
 )
 
 // reader reads a file of TrainingArguments.
@@ -30,16 +30,16 @@ func (r *reader) read() {
 	r.degrees()
 	r.recompute()
 	switch {
-	case r.Has("deepspeed"):
+	case r.runsDeepSpeed():
 		r.im.Engine = "deepspeed"
-		r.deepspeed()
+		(&deepspeedReader{r}).read()
 	default:
 		r.sharding()
 		r.precision()
 		r.batch()
 	}
 	r.optimizer()
-	r.recipe()
+	(&recipeReader{r}).read()
 	r.script()
 	if !r.fsdp.isLocal || r.perNode > 0 {
 		r.WholeGroup(r.devices)
@@ -52,10 +52,15 @@ func (r *reader) read() {
 }
 
 // unknown accounts for arguments that are not of TrainingArguments: a script adds its own.
-func (r *reader) unknown(path string, _ *tree.Field) {
+func (r *reader) unknown(path string, f *tree.Field) {
 	note := "not of TrainingArguments: the script's own"
-	if fix := r.Table.Nearest(path); fix != "" {
-		note += "; did you mean " + fix + "?"
+	near, fix := r.Table.Nearest(path), r.Table.NearestTaken(path)
+	switch {
+	case !strings.Contains(path, ".") && fix != "" && !r.Has(fix):
+		r.im.Warn(f.Pos, "%s is not of TrainingArguments; did you mean %s? HfArgumentParser refuses arguments that "+
+			"the script does not add", path, fix)
+	case near != "":
+		note += "; did you mean " + near + "?"
 	}
 	r.Account(path, interop.NoEffect, note)
 }
@@ -108,14 +113,14 @@ func (r *reader) ranks() int {
 	return dp
 }
 
-// precision takes the types of parameters and state: parameters stay in fp32, and matmuls run in 16 bits.
+// precision takes the types of parameters and state. With DDP, parameters and gradients stay in fp32, and matmuls run
+// in 16 bits. With FSDP, they are those of the engine: each rank stores its part in fp32, and FSDP gathers and reduces
+// 16 bits.
 func (r *reader) precision() {
 	isBF16, isFP16 := r.IsTrue("bf16"), r.IsTrue("fp16")
 	compute, from := "f32", "bf16"
 	switch {
-	case isBF16 && isFP16:
-		r.Wrong("fp16", Conflict, "", "bf16 and fp16 are both true; TrainingArguments take one of them: set one "+
-			"to false")
+	case r.precisionConflict():
 		return
 	case isBF16:
 		compute = "bf16"
@@ -124,33 +129,35 @@ func (r *reader) precision() {
 	}
 	r.Take("bf16")
 	r.Take("fp16")
-	set := func(name, value string) {
-		f := interop.Field{Path: "train.precision." + name, Value: value, From: from}
+	if !r.Has(from) {
+		from = "neither bf16 nor fp16"
+	}
+	fields := func(isSharded bool) []interop.Field {
+		if isSharded {
+			return interop.Sharded(compute, from)
+		}
+		return interop.Autocast(compute, from)
+	}
+	zero, _ := r.im.Field("plan.zero")
+	isUnsharded := zero.Value == "0" && runsFSDP(r.Node("fsdp")) // no_shard
+	for _, f := range fields(isUnsharded || zero.Value != "0") {
 		if r.Has(from) {
 			r.Take(from, f)
-			return
+		} else {
+			r.im.SetField(f)
 		}
-		f.From = "neither bf16 nor fp16"
-		r.im.SetField(f)
 	}
-	set("compute", compute)
-	if compute == "f32" {
-		return
+	if !isUnsharded {
+		r.im.Precision = func(p *ir.Plan) []interop.Field { return fields(p.Zero > 0) }
 	}
-	reduce := "f32"
-	if zero, _ := r.im.Field("plan.zero"); zero.Value != "0" {
-		reduce = compute
-	}
-	set("params", "f32")
-	set("grads", "f32")
-	set("master", "none")
-	set("reduce", reduce)
 }
 
-// recompute takes whether every block's activations are recomputed.
+// recompute takes whether every block's activations are recomputed. Trainer reads fsdp_config only with fsdp.
 func (r *reader) recompute() {
 	r.checkpointing("gradient_checkpointing", "activation_checkpointing")
-	r.fsdp.checkpointing("fsdp_config.activation_checkpointing", "fsdp_config.fsdp_activation_checkpointing")
+	if runsFSDP(r.Node("fsdp")) {
+		r.fsdp.checkpointing("fsdp_config.activation_checkpointing", "fsdp_config.fsdp_activation_checkpointing")
+	}
 	r.im.DefaultField("plan.recompute", "none", "default of gradient_checkpointing")
 }
 
@@ -211,37 +218,6 @@ func (r *reader) degrees() {
 	r.im.DefaultField("plan.sp", "false", "transformers' tensor parallelism keeps whole activations in norms")
 }
 
-// deepspeed reads the ds_config.json that the file names or contains. Its "auto" values are these arguments.
-func (r *reader) deepspeed() {
-	doc := &tree.Doc{File: r.Doc.File, Syntax: r.Doc.Syntax, Root: r.Node("deepspeed")}
-	auto := deepspeed.FromArguments(r.Doc)
-	switch {
-	case doc.Root.Kind == strict.Map:
-		r.Diags = append(r.Diags, deepspeed.ReadTree(r.im, doc, auto, r.devices)...)
-		r.Take("deepspeed")
-		r.claim("filled into deepspeed")
-		return
-	case r.ds == nil:
-		r.Wrong("deepspeed", Missing, "", "%s has the ZeRO stage: give it as a second file", doc.Root.Flow())
-		return
-	}
-	config, diags := deepspeed.Read(r.im, *r.ds, auto, r.devices)
-	r.Diags = append(r.Diags, diags...)
-	r.part = &interop.Part{Name: r.ds.Name, Prefix: "deepspeed.", Doc: config}
-	r.Take("deepspeed")
-	r.claim("filled into " + r.ds.Name)
-}
-
-// claim accounts for arguments that fill the "auto" values of a ds_config.json.
-func (r *reader) claim(note string) {
-	for _, path := range []string{microKey, stepsKey, "bf16", "fp16", "max_grad_norm", "learning_rate", "adam_beta1",
-		"adam_beta2", "adam_epsilon", "weight_decay", "warmup_steps", "max_steps"} {
-		if r.Has(path) {
-			r.Account(path, interop.NoEffect, note+" if it is auto there")
-		}
-	}
-}
-
 // optimizers maps transformers' names to planc's.
 var optimizers = []struct{ prefix, kind string }{{"adamw_torch_8bit", ""}, {"adamw_torch_4bit", ""},
 	{"adamw_torch", "adamw"}, {"adamw_apex", "adamw"}, {"adamw_hf", "adamw"}, {"sgd", "sgd"}}
@@ -265,30 +241,13 @@ func (r *reader) optimizer() {
 	r.Account("optim", interop.Unsupported, optim+" keeps other state than Adam: the optimizer's memory and time")
 }
 
-// recipe takes the arguments that do not decide the plan.
-func (r *reader) recipe() {
-	if r.im.Engine == "deepspeed" {
-		return
-	}
-	for _, k := range []struct{ key, field string }{{"learning_rate", "lr"}, {"weight_decay", "weight_decay"},
-		{"adam_epsilon", "eps"}, {"max_grad_norm", "clip_norm"}} {
-		if value, ok := r.Float(k.key); ok {
-			text := strconv.FormatFloat(value, 'g', -1, 64)
-			r.Take(k.key, interop.Field{Path: "train.optimizer." + k.field, Value: text})
-		}
-	}
-	if n, ok := r.Int("max_steps"); ok && n > 0 {
-		r.TakeInt("max_steps", "train.steps", n)
-	}
-	if n, ok := r.Float("warmup_steps"); ok && n >= 1 {
-		r.TakeInt("warmup_steps", "train.schedule.warmup", int(n))
-	}
-	kinds := map[string]string{"linear": "linear", "cosine": "cosine", "constant": "constant",
-		"constant_with_warmup": "constant", "inverse_sqrt": "inverse_sqrt"}
-	if kind := kinds[r.Text("lr_scheduler_type")]; kind != "" {
-		r.Take("lr_scheduler_type", interop.Field{Path: "train.schedule.kind", Value: kind})
-	}
-}
+// adapters are arguments of scripts that say what is trained, with the values for which it is all parameters: TRL has
+// use_peft, and a quantized model can only be trained by adapters; LLaMA-Factory has finetuning_type.
+var adapters = map[string][]string{"use_peft": {"false"}, "load_in_4bit": {"false"}, "load_in_8bit": {"false"},
+	"use_lora": {"false"}, "finetuning_type": {"full", "freeze"}, "quantization_bit": nil}
+
+// quantized are the adapters that quantize the model.
+var quantized = []string{"load_in_4bit", "load_in_8bit", "quantization_bit"}
 
 // script takes arguments that scripts add, and that say what TrainingArguments lack.
 func (r *reader) script() {
@@ -296,6 +255,15 @@ func (r *reader) script() {
 		if n, ok := r.Positive(path); ok {
 			r.TakeInt(path, "train.seq_len", n)
 			break
+		}
+	}
+	for path, all := range adapters {
+		note := interop.AdaptersNote
+		if slices.Contains(quantized, path) {
+			note = interop.QuantizedNote
+		}
+		if text := r.Text(path); text != "" && !slices.Contains(all, strings.ToLower(text)) {
+			r.Account(path, interop.Unsupported, note)
 		}
 	}
 	if r.Has("model_name_or_path") && !r.im.Has("model") {

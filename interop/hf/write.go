@@ -1,6 +1,8 @@
 package hf
 
 import (
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -9,6 +11,7 @@ import (
 	"github.com/planc-dev/planc/interop/deepspeed"
 	"github.com/planc-dev/planc/interop/tree"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec"
 )
 
 // list collects values in their order.
@@ -28,7 +31,7 @@ func (l *list) flag(is bool, key string, plan ...string) {
 		l.set(key, "true", plan...)
 		return
 	}
-	l.remove(key, plan...)
+	*l = append(*l, interop.Value{Key: key, IsAbsent: true, Default: "false", Plan: plan})
 }
 
 // values returns the arguments that say a plan.
@@ -51,36 +54,75 @@ func values(t *interop.Target) []interop.Value {
 		l.set("fsdp_config.reshard_after_forward", strconv.FormatBool(p.Zero == 3), "zero")
 		l.flag(p.Recompute == "full", "fsdp_config.activation_checkpointing", "recompute")
 		l.flag(strings.Contains(p.Offload, "params:cpu"), "fsdp_config.cpu_offload", "offload")
+		l.flag(false, "fsdp_config.offload_params", "offload") // another name of cpu_offload
+		l = append(l, interop.Value{Key: "fsdp_config.auto_wrap_policy", IsAbsent: true,
+			Default: accelerate.WrapPolicies[0]})
 	} else {
-		l.remove("fsdp_config", "zero")
+		for _, key := range []string{"reshard_after_forward", "activation_checkpointing", "cpu_offload",
+			"offload_params", "auto_wrap_policy"} {
+			l = append(l, interop.Value{Key: "fsdp_config." + key, IsAbsent: true, IsUnused: true})
+		}
 	}
 	l.remove("deepspeed", "zero")
 	l.degrees(p)
 	return l
 }
 
-// degrees adds the sizes of parallelism_config.
+// versionKey is the version of FSDP.
+const versionKey = "fsdp_config.version"
+
+// degrees adds parallelism_config, unless its defaults say the plan.
 func (l *list) degrees(p *ir.Plan) {
-	replicate := max(1, p.Replicas()/max(1, p.ZeroGroup))
-	if p.Zero == 0 {
-		replicate = p.DP
-	}
-	if p.TP*p.CP == 1 && (p.Zero == 0 || replicate == 1) {
+	isAlone := p.TP*p.CP == 1 && (p.Zero == 0 || replicas(p) == 1)
+	if isAlone {
+		*l = append(*l, interop.Value{Key: versionKey, IsAbsent: true, IsUnused: true})
 		l.remove("parallelism_config", "tp", "cp", "zero_group")
 		return
 	}
+	l.sizes(p)
+}
+
+// replicas returns the number of groups of ranks over which a plan shards.
+func replicas(p *ir.Plan) int {
+	if p.Zero == 0 {
+		return p.DP
+	}
+	return max(1, p.Replicas()/max(1, p.ZeroGroup))
+}
+
+// sizes adds those of parallelism_config, and the version of FSDP that has it.
+func (l *list) sizes(p *ir.Plan) {
+	if p.Zero > 0 { // version 1, the default of transformers 4, has no parallelism_config
+		l.set(versionKey, "2", "tp", "cp", "zero_group")
+	} else {
+		*l = append(*l, interop.Value{Key: versionKey, IsAbsent: true, IsUnused: true})
+	}
+	replicate := replicas(p)
 	for _, s := range []struct {
 		key  string
 		n    int
 		plan string
 	}{{"dp_replicate_size", replicate, "zero_group"}, {"dp_shard_size", p.DP / replicate, "dp"},
-		{"tp_size", p.TP, "tp"}, {"cp_size", p.CP, "cp"}} {
+		{"tp_size", p.TP, "tp"}, {"cp_size", p.CP, "cp"}, {"sp_size", 1, "cp_kind"}} {
 		if s.n > 1 {
 			l.set("parallelism_config."+s.key, strconv.Itoa(s.n), s.plan)
 			continue
 		}
-		l.remove("parallelism_config."+s.key, s.plan)
+		*l = append(*l, interop.Value{Key: "parallelism_config." + s.key, IsAbsent: true, Default: "1",
+			Plan: []string{s.plan}})
 	}
+}
+
+// withSizes returns values in which a file that has parallelism_config keeps it, with its comments: all sizes say the
+// plan.
+func withSizes(all []interop.Value, p *ir.Plan) []interop.Value {
+	isOfSection := func(v interop.Value) bool { return v.Key == "parallelism_config" }
+	if !slices.ContainsFunc(all, isOfSection) {
+		return all
+	}
+	l := list(slices.DeleteFunc(all, func(v interop.Value) bool { return isOfSection(v) || v.Key == versionKey }))
+	l.sizes(p)
+	return l
 }
 
 // deepspeed adds a ds_config.json as a mapping. The arguments fill its batch and types.
@@ -105,6 +147,9 @@ func filled(doc interop.Document, all []interop.Value, t *interop.Target) []inte
 	}
 	for i, v := range all {
 		text, ok := doc.Get(v.Key)
+		if v.Key == "deepspeed.train_batch_size" && text == "auto" {
+			all[i].IsAbsent, all[i].Text = false, text
+		}
 		if number, isOwn := own[v.Key]; isOwn && v.Text == "auto" && ok && text != "auto" {
 			all[i].Text, all[i].IsAbsent = number.Text, number.IsAbsent
 		}
@@ -130,7 +175,41 @@ func write(t *interop.Target) ([]byte, error) {
 	l.set("adam_beta2", number(o.Betas[1]))
 	l.set("adam_epsilon", number(o.Eps))
 	l.set("max_grad_norm", number(o.ClipNorm))
-	return tree.Write(tree.YAML, l)
+	note := l.schedule(&t.Job.Train)
+	data, err := tree.Write(tree.YAML, l)
+	return append([]byte(note), data...), err
+}
+
+// schedule adds that of the learning rate. note is a comment about what TrainingArguments cannot say.
+func (l *list) schedule(train *spec.Train) (note string) {
+	s := &train.Schedule
+	kind := s.Kind
+	for name, own := range schedules {
+		if own == s.Kind && name != "constant_with_warmup" {
+			kind = name
+		}
+	}
+	switch {
+	case s.Kind == "constant" && s.Warmup > 0:
+		kind = "constant_with_warmup"
+	case s.Kind == "cosine" && s.MinLR > 0:
+		kind = "cosine_with_min_lr"
+		l.set("lr_scheduler_kwargs.min_lr", strconv.FormatFloat(s.MinLR, 'g', -1, 64))
+	case s.Kind == "wsd":
+		kind = "warmup_stable_decay"
+		l.set("lr_scheduler_kwargs.num_decay_steps", strconv.Itoa(s.Decay))
+		if s.MinLR > 0 && train.Optimizer.LR > 0 {
+			l.set("lr_scheduler_kwargs.min_lr_ratio", strconv.FormatFloat(s.MinLR/train.Optimizer.LR, 'g', 7, 64))
+		}
+	case s.MinLR > 0 && s.Kind != "constant":
+		note = fmt.Sprintf("# train.schedule.min_lr %g is not written: lr_scheduler_type %s falls to 0.\n", s.MinLR,
+			kind)
+	}
+	l.set("lr_scheduler_type", kind)
+	if s.Warmup > 0 {
+		l.set("warmup_steps", strconv.Itoa(s.Warmup))
+	}
+	return note
 }
 
 // refusals returns why TrainingArguments cannot say a plan: what DeepSpeed or FSDP cannot.
@@ -138,12 +217,16 @@ func refusals(t *interop.Target) (diags ir.Diags) {
 	p := &t.Plan
 	isWhole := p.RecomputeLayers >= p.LargestChunk() && p.RecomputeEvery == 1 && !p.RecomputeSplit
 	if p.Recompute == "selective" || p.Recompute == "full" && !isWhole {
-		diags.Addf(ir.Pos{}, accelerate.CannotExpress, "plan.recompute: TrainingArguments cannot say it: "+
+		diags.Addf(ir.Pos{}, accelerate.CannotExpress, "plan.recompute: TrainingArguments cannot express it: "+
 			"gradient_checkpointing recomputes every block; use recompute full over all blocks, or none")
 		return diags
 	}
 	if t.Job.Train.Engine == "deepspeed" {
 		return deepspeed.Format.Refusals(t)
+	}
+	if p.CPKind == "ring" {
+		diags.Addf(ir.Pos{}, accelerate.CannotExpress, "plan.cp_kind: TrainingArguments cannot express it: cp_size "+
+			"gathers keys and values; use cp_kind gather (`--set plan.cp_kind=gather`)")
 	}
 	copied := *t
 	job := *t.Job
@@ -152,5 +235,5 @@ func refusals(t *interop.Target) (diags ir.Diags) {
 	if t.Plan.Zero == 0 {
 		copied.Plan.Recompute = "none" // gradient_checkpointing says it, which Accelerate does not have
 	}
-	return accelerate.Format.Refusals(&copied)
+	return append(diags, accelerate.Format.Refusals(&copied)...)
 }

@@ -19,6 +19,19 @@ func TestTablesSurvive(t *testing.T) {
 	})
 }
 
+// A misspelt name is corrected at each level, also that of a mapping.
+func TestMisspeltNamesAreCorrected(t *testing.T) {
+	table := Parse("# tool 1\nzero_optimization.stage\tint\t0\ttaken\t\nzero_optimization.old\tremoved\t\tnone\t\n" +
+		"optimizer.params.*\t\t\tnone\t\nsteps\tint\t1\tnone\t\n")
+	for path, want := range map[string]string{"zero_optimisation.stage": "zero_optimization",
+		"zero_optimisation": "zero_optimization", "zero_optimization.stag": "stage", "zero_optimization.odl": "",
+		"optimizr.params.lr": "optimizer", "optimizer.parms.lr": "params", "step": "steps", "other.stage": ""} {
+		if got := table.Nearest(path); got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+}
+
 // drawTable draws a table whose keys differ.
 func drawTable(t *rapid.T) *Table {
 	key := rapid.StringMatching(`[a-d](\.[a-d]){0,3}(\.\*)?`)

@@ -19,7 +19,8 @@ func IsModel(f interop.File) bool {
 }
 
 // Split divides files that belong together: a config.json becomes the import's model, the first file that the format
-// recognizes, or the only one, is the main file, and another one is its ds_config.json. main is nil if there is none.
+// recognizes, or the only one, is the main file, and another one is its ds_config.json, which the reader adds to the
+// import's files if it reads it. main is nil if there is none.
 func Split(im *interop.Import, files []interop.File, recognize func(interop.File) interop.Confidence) (main,
 	ds *interop.File, diags ir.Diags) {
 	for i, f := range files {
@@ -30,7 +31,6 @@ func Split(im *interop.Import, files []interop.File, recognize func(interop.File
 			main = &files[i]
 		default:
 			ds = &files[i]
-			im.Files = append(im.Files, f.Name)
 		}
 	}
 	return main, ds, diags
@@ -71,8 +71,9 @@ func Layers(im *interop.Import) int {
 var layerKeys = []string{"num_hidden_layers", "n_layer", "num_layers"}
 
 // AllLayers records that all blocks are recomputed, if a file says how many the model has. Otherwise whoever adds the
-// model adds the number.
+// model adds the number. Each block saves its whole input, unless the file says otherwise.
 func (r *Reader) AllLayers(path string) {
+	WholeInputs(r.Import, path)
 	pp, _ := r.Import.Field("plan.pp")
 	for _, key := range layerKeys {
 		f, ok := r.Import.Field("model." + key)
@@ -81,6 +82,12 @@ func (r *Reader) AllLayers(path string) {
 			return
 		}
 	}
+}
+
+// WholeInputs records that each recomputed block saves its whole input, unless the file says otherwise.
+func WholeInputs(im *interop.Import, path string) {
+	im.DefaultField("plan.recompute_every", "1", path)
+	im.DefaultField("plan.recompute_split", "false", path)
 }
 
 // WholeGroup records that ZeRO shards over all replicas, unless the file says groups. It needs the number of devices.

@@ -20,7 +20,10 @@ type Reader struct {
 	Import *interop.Import
 	Diags  ir.Diags
 	// Auto is the word that leaves a value to something else: "auto" in DeepSpeed's files. "" if there is none.
-	Auto     string
+	Auto string
+	// TruthWords are other words for true and false. Nil: there are none.
+	TruthWords map[string]bool
+
 	fills    map[string]fill
 	outcomes map[string]outcome
 	absent   []interop.Key
@@ -37,6 +40,7 @@ type outcome struct {
 	use    interop.Use
 	note   string
 	fields []interop.Field
+	as     []string // what the key says that is no field of the job
 }
 
 // NewReader returns a reader of a file.
@@ -82,7 +86,7 @@ func (r *Reader) Int(path string) (value int, ok bool) {
 		return 0, false
 	}
 	value, ok = n.Int()
-	if number, err := strconv.Atoi(strings.TrimSpace(n.Text)); err == nil && n.Kind == strict.String {
+	if number, err := strconv.Atoi(strings.TrimSpace(n.Text)); err == nil && n.Kind == strict.String && !isTOML(r.Doc) {
 		value, ok = number, true
 	}
 	size, err := strconv.ParseFloat(strings.TrimSpace(n.Text), 64)
@@ -96,6 +100,9 @@ func (r *Reader) Int(path string) (value int, ok bool) {
 	}
 	return value, ok
 }
+
+// isTOML reports whether a file is TOML, which has types: a text of digits is no number in it.
+func isTOML(doc *tree.Doc) bool { return doc.Syntax == tree.TOML }
 
 // Positive returns a whole number that must be at least 1. A wrong value is reported.
 func (r *Reader) Positive(path string) (value int, ok bool) {
@@ -113,8 +120,8 @@ func (r *Reader) Float(path string) (value float64, ok bool) {
 	if n == nil {
 		return 0, false
 	}
-	value, err := strconv.ParseFloat(n.Text, 64)
-	if err == nil && n.Kind != strict.Bool {
+	value, err := strconv.ParseFloat(strings.TrimSpace(n.Text), 64)
+	if err == nil && n.Kind != strict.Bool && (n.Kind != strict.String || !isTOML(r.Doc)) {
 		return value, true
 	}
 	r.Wrong(path, strict.WrongType, "", "%s is %s; it must be a number", path, describe(n))
@@ -131,6 +138,9 @@ func (r *Reader) Bool(path string) (value, ok bool) {
 		return value, true
 	}
 	if value, err := strconv.ParseBool(strings.ToLower(n.Text)); err == nil {
+		return value, true
+	}
+	if value, ok := r.TruthWords[strings.ToLower(n.Text)]; ok {
 		return value, true
 	}
 	r.Wrong(path, strict.WrongType, "", "%s is %s; it must be true or false", path, describe(n))
@@ -179,13 +189,10 @@ func describe(n *tree.Node) string {
 	return n.Text
 }
 
-// Wrong reports an input error at a value, or at the top of the file if the value is absent.
+// Wrong reports an input error at a value. If the value is absent, the error is at the nearest mapping that would have
+// it.
 func (r *Reader) Wrong(path string, code ir.Code, fix, format string, args ...any) {
-	pos := ir.Pos{File: r.Doc.File}
-	if n := r.Doc.Root.Find(path); n != nil {
-		pos = n.Pos
-	}
-	d := ir.Diag{Pos: pos, Code: code, Msg: fmt.Sprintf(format, args...), Fix: fix}
+	d := ir.Diag{Pos: r.Doc.Root.Nearest(path), Code: code, Msg: fmt.Sprintf(format, args...), Fix: fix}
 	if !slices.Contains(r.Diags, d) {
 		r.Diags = append(r.Diags, d) // a value may be read several times
 	}
@@ -216,9 +223,26 @@ func (r *Reader) TakeInt(path, field string, value int) {
 	r.Take(path, interop.Field{Path: field, Value: strconv.Itoa(value)})
 }
 
+// TakeDevices records that keys say the number of devices and of nodes, which the file's job leaves to the cluster.
+func TakeDevices(r *Reader, devicesKey string, devices int, nodesKey string, nodes int) {
+	r.outcomes[devicesKey] = outcome{use: interop.Taken, as: []string{fmt.Sprintf("devices: %d", devices)}}
+	r.outcomes[nodesKey] = outcome{use: interop.Taken, as: []string{fmt.Sprintf("nodes: %d", nodes)}}
+}
+
 // Account records that a key, or all keys below it, set no field of the job.
 func (r *Reader) Account(path string, use interop.Use, note string) {
 	r.outcomes[path] = outcome{use: use, note: note}
+}
+
+// Ignore accounts for a key that the table does not have and that the trainer ignores. If another key is probably
+// meant, a warning names it, once for all keys of a mapping.
+func Ignore(r *Reader, path, tool string) {
+	r.Account(path, interop.IgnoredByTool, tool+" does not know it")
+	if fix := r.Table.Nearest(path); fix != "" {
+		unknown := r.Table.Unknown(path)
+		r.Import.Warn(r.Doc.Root.KeyPos(unknown), "%s does not know %s and ignores it; did you mean %s?", tool, unknown,
+			fix)
+	}
 }
 
 // Absent accounts for a key that the file does not have and that the planner decides.
@@ -240,7 +264,7 @@ func (r *Reader) Finish(unknown func(path string, f *tree.Field)) {
 			r.checkType(path, row, f.Value)
 			o = r.byRow(path, row)
 		}
-		k := interop.Key{Pos: f.Pos, Name: path, Value: f.Value.Flow()}
+		k := interop.Key{Pos: f.Pos, Name: path, Value: f.Value.Flow(), As: o.as}
 		if o.use == interop.Taken {
 			r.Import.Take(k, o.fields...)
 			return
@@ -290,9 +314,10 @@ func isDefault(row Row, n *tree.Node) bool {
 	return row.Default != "" && (strings.EqualFold(n.Text, row.Default) || errA == nil && errB == nil && a == b)
 }
 
-// checkType reports a value that does not have the type of its row.
+// checkType reports a value that does not have the type of its row, unless an error of the value is reported.
 func (r *Reader) checkType(path string, row Row, n *tree.Node) {
-	if r.Node(path) != n {
+	isReported := slices.ContainsFunc(r.Diags, func(d ir.Diag) bool { return d.Pos == n.Pos })
+	if r.Node(path) != n || isReported {
 		return
 	}
 	isMap, isList := n.Kind == strict.Map, n.Kind == strict.List

@@ -4,6 +4,7 @@ package keytable
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/planc-dev/planc/interop"
@@ -97,17 +98,50 @@ func (t *Table) Find(path string) (row Row, ok bool) {
 	}
 }
 
-// Nearest returns the key of the same mapping that a misspelt path probably means; "" if there is none.
+// Nearest returns the key of the same mapping that a misspelt path probably means, or the mapping if that is
+// misspelt; "" if there is none.
 func (t *Table) Nearest(path string) string {
-	above, name := split(path)
+	return t.nearest(path, func(r Row) bool { return r.Type != removed })
+}
+
+// NearestTaken returns the key that Nearest returns, but only of keys that set fields of the job.
+func (t *Table) NearestTaken(path string) string {
+	return t.nearest(path, func(r Row) bool { return r.Use == interop.Taken })
+}
+
+// nearest returns what Nearest returns, of the rows that can be meant.
+func (t *Table) nearest(path string, canBe func(Row) bool) string {
+	above, _ := split(path)
+	if above != "" && !t.hasSection(above) {
+		return t.nearest(above, canBe)
+	}
+	name := strings.TrimPrefix(path, above+".")
 	var names []string
 	for _, r := range t.Rows {
-		prefix, key := split(r.Key)
-		if prefix == above && key != "*" && r.Type != removed {
+		below, ok := r.Key, above == ""
+		if !ok {
+			below, ok = strings.CutPrefix(r.Key, above+".")
+		}
+		key, _, _ := strings.Cut(below, ".")
+		if ok && key != "*" && canBe(r) {
 			names = append(names, key)
 		}
 	}
 	return ir.Nearest(name, names)
+}
+
+// Unknown returns what of a path that the table does not have is unknown: the outermost mapping, or else the key.
+func (t *Table) Unknown(path string) string {
+	if above, _ := split(path); above != "" && !t.hasSection(above) {
+		return t.Unknown(above)
+	}
+	return path
+}
+
+// hasSection reports whether a path is a known key or has known keys below it.
+func (t *Table) hasSection(path string) bool {
+	_, ok := t.Find(path)
+	return ok || slices.ContainsFunc(t.Rows, func(r Row) bool { return strings.HasPrefix(r.Key, path+".") })
 }
 
 // split returns the mapping of a path and the name of its last key.

@@ -5,7 +5,6 @@ package lightning
 import (
 	"bytes"
 	_ "embed"
-	"strings"
 
 	"github.com/planc-dev/planc/interop"
 	"github.com/planc-dev/planc/interop/keytable"
@@ -25,8 +24,10 @@ const name = "lightning"
 var Format = interop.Format{
 	Name:      name,
 	Title:     "a configuration of LightningCLI",
+	Written:   "a Trainer in Python",
 	Tool:      "Lightning",
 	Engine:    "fsdp",
+	Engines:   []string{"deepspeed"},
 	Recognize: recognize,
 	Import:    importFiles,
 	Values:    values,
@@ -71,81 +72,33 @@ func importFiles(files []interop.File, o interop.Options) (*interop.Import, erro
 		case main == nil:
 			main = &files[i]
 		default:
-			diags.Addf(ir.Pos{File: f.Name}, NoConfig, "planc reads one file of LightningCLI, and %s is given too; "+
+			diags.Addf(f.Top(), NoConfig, "planc reads one file of LightningCLI, and %s is given too; "+
 				"with it, "+
 				"planc reads only the config.json of a model", main.Name)
 		}
 	}
 	if main == nil {
-		diags.Addf(ir.Pos{File: files[0].Name}, NoConfig, "no file is a configuration of LightningCLI, which is "+
+		diags.Addf(files[0].Top(), NoConfig, "no file is a configuration of LightningCLI, which is "+
 			"YAML with "+
 			"a mapping trainer")
 		return nil, diags.Err()
 	}
 	doc, wrong := tree.Parse(tree.YAML, main.Name, main.Data)
 	diags = append(diags, wrong...)
+	part, wrong := sectionOf(doc)
+	diags = append(diags, wrong...)
 	if err := diags.Err(); err != nil {
 		return nil, err
 	}
 	im.Files = append([]string{main.Name}, im.Files...)
-	im.Doc = &document{doc}
-	r := &reader{Reader: keytable.NewReader(doc, Keys, im), devices: o.Devices}
+	im.Doc = &document{part}
+	r := &reader{Reader: keytable.NewReader(part.keys(), Keys, im), file: doc, devices: o.Devices}
 	r.read()
+	if !r.Has(batchKey) && r.Has(shortBatchKey) {
+		im.Values = valuesOfFixedData
+	}
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
 	return im, nil
-}
-
-// document is a user's file. A strategy that is a name becomes a mapping when an argument of it is set.
-type document struct{ *tree.Doc }
-
-// Set sets a key.
-func (d *document) Set(v interop.Value) error {
-	text, ok := d.Get(strategyKey)
-	_, isMapping := d.Get(classKey)
-	switch {
-	case v.Key == classKey && isMapping && !v.IsAbsent:
-		return d.replaceClass(v)
-	case v.Key == policyKey && !v.IsAbsent && d.has(policyKey):
-		return nil // the user's own classes
-	case v.Key == strategyKey && isMapping && !v.IsAbsent:
-		return d.replaceStrategy(v)
-	case v.IsAbsent || !ok || isMapping || !strings.HasPrefix(v.Key, strategyKey+"."):
-		return d.Doc.Set(v)
-	}
-	if err := d.Doc.Remove(strategyKey); err != nil {
-		return err
-	}
-	if s := strategyNamed(text); s != nil && v.Key != classKey {
-		if err := d.Doc.Set(interop.Value{Key: classKey, Text: s.class}); err != nil {
-			return err
-		}
-	}
-	return d.Doc.Set(v)
-}
-
-func (d *document) has(key string) bool {
-	_, ok := d.Get(key)
-	return ok
-}
-
-// replaceStrategy replaces a mapping by a name.
-func (d *document) replaceStrategy(v interop.Value) error {
-	if err := d.Doc.Remove(strategyKey); err != nil {
-		return err
-	}
-	return d.Doc.Set(v)
-}
-
-// replaceClass replaces a strategy's class. The arguments of another class are not its own.
-func (d *document) replaceClass(v interop.Value) error {
-	class, _ := d.Get(classKey)
-	if strategyOfClass(class) != strategyOfClass(v.Text) {
-		if err := d.Doc.Remove(strings.TrimSuffix(argsKey, ".")); err != nil {
-			return err
-		}
-		return d.Doc.Set(v)
-	}
-	return nil
 }

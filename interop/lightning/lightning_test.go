@@ -1,6 +1,7 @@
 package lightning
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -26,7 +27,7 @@ func fields(im *interop.Import, paths string) string {
 
 const plan = "train.engine plan.dp plan.tp plan.zero plan.zero_group plan.micro_batch plan.micro_batches " +
 	"plan.recompute " +
-	"train.precision train.global_batch"
+	"train.precision.compute train.global_batch"
 
 // The strategies are read as Lightning runs them, by name or by class.
 func TestStrategies(t *testing.T) {
@@ -46,6 +47,8 @@ func TestStrategies(t *testing.T) {
 		{"trainer: {devices: 8, strategy: deepspeed}", "deepspeed 8 1 2 8  1 none f32 "},
 		{"trainer: {devices: 8, strategy: {class_path: DeepSpeedStrategy, init_args: {stage: 3}}}",
 			"deepspeed 8 1 3 8  1 none f32 "},
+		{"trainer: {devices: 8, strategy: {class_path: DeepSpeedStrategy, init_args: {zero_optimization: false}}}",
+			"deepspeed 8 1 0   1 none f32 "},
 		{"trainer: {devices: 8, num_nodes: 4, strategy: {class_path: ModelParallelStrategy}}",
 			"fsdp 4 8 3 4  1 none f32 "},
 		{"trainer: {devices: 8, strategy: {class_path: ModelParallelStrategy, init_args: {tensor_parallel_size: 2}}}",
@@ -59,6 +62,30 @@ func TestStrategies(t *testing.T) {
 		}
 		if got := fields(im, plan); got != c.want {
 			t.Errorf("%s\n%q, want %q", c.text, got, c.want)
+		}
+	}
+}
+
+// PyTorch's wrapper gets the arguments that FSDPStrategy does not have. A probably misspelt one is a warning.
+func TestMisspeltArgumentsOfAStrategy(t *testing.T) {
+	const text = "trainer:\n  strategy:\n    class_path: FSDPStrategy\n    init_args:\n      "
+	for argument, want := range map[string]string{
+		"sharding_stategy: SHARD_GRAD_OP": "config.yaml:5:7: sharding_stategy is no argument of Lightning's " +
+			"strategy, which passes it to PyTorch's wrapper; did you mean sharding_strategy?",
+		"limit_all_gathers: true": "",
+	} {
+		im, err := read(text+argument+"\n", 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, n := range im.Notes {
+			if n.IsWarning {
+				got += n.String()
+			}
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", argument, got, want)
 		}
 	}
 }
@@ -117,6 +144,13 @@ func TestWrongFiles(t *testing.T) {
 			"config.yaml:2:12: trainer.devices 4 × trainer.num_nodes 2 are 8 devices, not 16: change one of them, " +
 				"or the " +
 				"number of devices that you give [Conflict]"},
+		"a wrong key below fit": {"seed_everything: 1\nfit:\n  trainer:\n    num_nodes: 0\n", 0,
+			"config.yaml:4:16: trainer.num_nodes is 0; it must be at least 1 [OutOfRange]"},
+		"a misspelt argument below fit": {"fit:\n  trainer:\n    strategi: ddp\n", 0,
+			"config.yaml:3:5: Lightning 2.6 has no argument trainer.strategi; did you mean strategy? [UnknownKey]"},
+		"a subcommand that does not train": {"validate:\n  trainer:\n    devices: 8\n", 0,
+			"config.yaml:1:1: the file has keys of validate and none of fit, which trains: give the file that you " +
+				"give to the subcommand fit [NoConfig]"},
 		"no nodes": {"trainer:\n  num_nodes: 0\n", 0,
 			"config.yaml:2:14: trainer.num_nodes is 0; it must be at least 1 [OutOfRange]"},
 		"an unknown precision": {"trainer:\n  precision: bf16-mix\n", 0,
@@ -152,9 +186,9 @@ func TestEdits(t *testing.T) {
 		v    interop.Value
 		want string
 	}{
-		{interop.Value{Key: shardingKey, Text: "SHARD_GRAD_OP"}, "# ours\ntrainer:\n  devices: 8 # all\n  strategy:\n" +
-			"    class_path: lightning.pytorch.strategies.FSDPStrategy\n    init_args:\n" +
-			"      sharding_strategy: SHARD_GRAD_OP\nmodel:\n  class_path: my.Model\n"},
+		{interop.Value{Key: shardingKey, Text: "SHARD_GRAD_OP"}, "# ours\ntrainer:\n  devices: 8 # all\n  strategy: " +
+			"{class_path: lightning.pytorch.strategies.FSDPStrategy, init_args: " +
+			"{sharding_strategy: SHARD_GRAD_OP}}\nmodel:\n  class_path: my.Model\n"},
 		{interop.Value{Key: strategyKey, Text: "ddp"}, "# ours\ntrainer:\n  devices: 8 # all\n  strategy: " +
 			"ddp\nmodel:\n" +
 			"  class_path: my.Model\n"},
@@ -169,10 +203,77 @@ func TestEdits(t *testing.T) {
 	}
 }
 
+// subcommands is a file with keys of several subcommands.
+const subcommands = `seed_everything: 1
+validate:
+  trainer: {devices: 1}
+  ckpt_path: best.ckpt
+fit:
+  seed_everything: 7
+  trainer:
+    devices: 8 # all
+    strategy: fsdp
+    precision: bf16-mixed
+  data: {batch_size: 4}
+test:
+  trainer: {devices: 2, strategy: ddp}
+`
+
+// The keys below fit are read, and those of other subcommands have no effect.
+func TestKeysBelowFit(t *testing.T) {
+	im, err := read(subcommands, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := fields(im, plan+" train.seed"), "fsdp 8 1 3 8 4 1 none bf16 32 7"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	var keys []string
+	for _, k := range im.Keys {
+		if k.Pos.Line > 0 {
+			keys = append(keys, fmt.Sprintf("%d %s: %s %s", k.Pos.Line, k.Name, k.Use, k.Note))
+		}
+	}
+	want := []string{
+		"1 seed_everything: no effect on the plan not below fit",
+		"3 validate.trainer.devices: no effect on the plan not below fit",
+		"4 validate.ckpt_path: no effect on the plan not below fit",
+		"6 seed_everything: taken ", "8 trainer.devices: taken ", "9 trainer.strategy: taken ",
+		"10 trainer.precision: taken ", "11 data.batch_size: taken ",
+		"13 test.trainer.devices: no effect on the plan not below fit",
+		"13 test.trainer.strategy: no effect on the plan not below fit",
+	}
+	if diff := cmp.Diff(want, keys); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Edits of a file with subcommands change the keys below fit.
+func TestEditsBelowFit(t *testing.T) {
+	im, err := read(subcommands, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range []interop.Value{{Key: shardingKey, Text: "SHARD_GRAD_OP"}, {Key: accumulateKey, Text: "2"},
+		{Key: shortBatchKey, Text: "2"}, {Key: precisionKey, IsAbsent: true}} {
+		if err := im.Doc.Set(v); err != nil {
+			t.Fatalf("%+v: %v", v, err)
+		}
+	}
+	want := strings.NewReplacer("    strategy: fsdp\n    precision: bf16-mixed\n",
+		"    strategy: {class_path: lightning.pytorch.strategies.FSDPStrategy, init_args: "+
+			"{sharding_strategy: SHARD_GRAD_OP}}\n    accumulate_grad_batches: 2\n", "batch_size: 4",
+		"batch_size: 2").Replace(subcommands)
+	if diff := cmp.Diff(want, string(im.Doc.Bytes())); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // Import never panics, an edit says what it sets, and an edit of nothing keeps the bytes.
 func FuzzImport(f *testing.F) {
 	f.Add("trainer: {devices: 8, strategy: fsdp}", 8)
 	f.Add("trainer:\n  strategy:\n    class_path: FSDPStrategy\n    init_args: {device_mesh: [2, x]}\n", 0)
+	f.Add(subcommands, 0)
 	f.Add("trainer:\n  devices: [0, 1]\n  num_nodes: 3\ndata: {batch_size: -1}\n", 6)
 	f.Fuzz(func(t *testing.T, text string, devices int) {
 		Format.Recognize(interop.File{Name: "config.yaml", Data: []byte(text)})
@@ -198,4 +299,21 @@ func FuzzImport(f *testing.F) {
 			t.Fatal("a removed key is there")
 		}
 	})
+}
+
+// A strategy's name becomes a mapping at its place, with the user's comment.
+func TestNamesAreExpandedInPlace(t *testing.T) {
+	const text = "trainer:\n  strategy: fsdp   # because of memory\n  devices: 8\n  precision: bf16-mixed\n"
+	im, err := read(text, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := im.Doc.Set(interop.Value{Key: shardingKey, Text: "SHARD_GRAD_OP"}); err != nil {
+		t.Fatal(err)
+	}
+	want := strings.Replace(text, "fsdp ", "{class_path: "+strategiesPackage+
+		"FSDPStrategy, init_args: {sharding_strategy: SHARD_GRAD_OP}} ", 1)
+	if got := string(im.Doc.Bytes()); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
 }

@@ -14,11 +14,12 @@ import (
 
 // reader reads a file.
 type reader struct {
-	*keytable.Reader
-	devices  int // 0: not known
-	perNode  int // 0: not known
-	strategy *strategy
-	tp       int
+	*keytable.Reader // reads the keys of fit, which can be a part of the file
+	file             *tree.Doc
+	devices          int // 0: not known
+	perNode          int // 0: not known
+	strategy         *strategy
+	tp               int
 }
 
 // Keys that several functions name.
@@ -66,7 +67,26 @@ func (r *reader) read() {
 	r.readRecipe()
 	r.accountOffload()
 	r.ClearDefaults()
-	r.Finish(r.unknown)
+	r.accountFile()
+}
+
+// accountFile accounts for every key in the order of the file. The keys of other subcommands than fit do not train.
+func (r *reader) accountFile() {
+	if r.file.Root == r.Doc.Root {
+		r.Finish(r.unknown)
+		return
+	}
+	for _, top := range r.file.Root.Fields {
+		if top.Value == r.Doc.Root {
+			r.Finish(r.unknown)
+			continue
+		}
+		only := tree.Node{Kind: strict.Map, Fields: []*tree.Field{top}}
+		only.Walk(func(path string, f *tree.Field) {
+			k := interop.Key{Pos: f.Pos, Name: path, Value: f.Value.Flow()}
+			r.Import.Account(k, interop.NoEffect, "not below "+fitSection)
+		})
+	}
 }
 
 // unknown refuses an argument that Lightning does not have. Other keys are arguments of the user's own CLI.
@@ -80,6 +100,10 @@ func (r *reader) unknown(path string, f *tree.Field) {
 		Msg: fmt.Sprintf("Lightning 2.6 has no argument %s", path)}
 	if strings.HasPrefix(path, argsKey) && r.strategy != nil && (r.strategy.kind == ddp || r.strategy.kind == fsdp) {
 		r.Account(path, interop.Unsupported, "an argument of PyTorch's wrapper, which planc does not know")
+		if fix := Keys.Nearest(path); fix != "" && !r.Has(argsKey+fix) {
+			r.Import.Warn(f.Pos, "%s is no argument of Lightning's strategy, which passes it to PyTorch's wrapper; "+
+				"did you mean %s?", strings.TrimPrefix(path, argsKey), fix)
+		}
 		return // **kwargs
 	}
 	r.Diags = append(r.Diags, d)
@@ -98,6 +122,7 @@ func (r *reader) readDevices() {
 			r.perNode = r.devices / nodes
 		}
 		r.Account(devicesKey, interop.Planned, "all devices of a node: give their number (--devices)")
+		r.setNodes(nodes, n)
 	case n.Kind == strict.List:
 		r.perNode = len(n.Items)
 	case strings.Contains(n.Text, ","):
@@ -119,10 +144,21 @@ func (r *reader) readDevices() {
 	r.devices = total
 	r.Import.Devices, r.Import.DevicesPerNode = total, r.perNode
 	if r.Has(devicesKey) && n.Text != "auto" && n.Text != "-1" {
-		r.Take(devicesKey)
-	}
-	if r.Has(nodesKey) {
+		keytable.TakeDevices(r.Reader, devicesKey, total, nodesKey, nodes)
+	} else {
 		r.Take(nodesKey)
+	}
+}
+
+// setNodes says the number of nodes whose devices the file does not say. devices is nil if the key is missing.
+func (r *reader) setNodes(nodes int, devices *tree.Node) {
+	why := "missing"
+	if devices != nil {
+		why = devices.Text
+	}
+	if nodes > 1 {
+		r.Import.Nodes = interop.NodeCount{N: nodes, Name: nodesKey, Pos: r.Node(nodesKey).Pos,
+			Why: devicesKey + " is " + why}
 	}
 }
 
@@ -239,7 +275,11 @@ func (r *reader) readZero() {
 		r.readStage()
 	case modelParallel:
 		r.Account(dpKey, interop.Planned, "your configure_model decides whether fully_shard shards the model")
-		r.Import.DefaultField("plan.zero", "3", "strategy "+s.name)
+		zero := "3"
+		if r.devices == r.tp {
+			zero = "0" // nothing to shard over
+		}
+		r.Import.DefaultField("plan.zero", zero, "strategy "+s.name)
 	default:
 		r.take(source, "plan.zero", "0")
 	}
@@ -284,6 +324,10 @@ func (r *reader) readStage() {
 	if n, ok := r.Int(stageKey); ok {
 		zero, source = n, stageKey
 	}
+	const isOn = argsKey + "zero_optimization"
+	if on, ok := r.Bool(isOn); ok && !on { // then the stage has no effect
+		zero, source = 0, isOn
+	}
 	config := argsKey + "config"
 	if n, ok := r.Int(config + ".zero_optimization.stage"); ok {
 		zero, source = n, config+".zero_optimization.stage"
@@ -306,6 +350,7 @@ func (r *reader) readRecompute() {
 	}
 	if r.Has(key) {
 		r.Take(key, interop.Field{Path: "plan.recompute", Value: "full"})
+		keytable.WholeInputs(r.Import, key)
 		return
 	}
 	r.Import.DefaultField("plan.recompute", "none", "no activation_checkpointing_policy; pin plan.recompute if your "+

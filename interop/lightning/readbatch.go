@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/planc-dev/planc/interop"
+	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec/strict"
 )
 
@@ -26,9 +27,10 @@ func (r *reader) readBatch() {
 	}
 	r.take(key, "plan.micro_batch", strconv.Itoa(micro))
 	if r.devices > 0 && r.devices%r.tp == 0 {
-		batch, _ := r.GlobalBatch(key, micro, accumulateKey, steps, r.devices/r.tp)
-		r.Import.DefaultField("train.global_batch", strconv.Itoa(batch), key+" × "+accumulateKey+
-			" × replicas")
+		replicas := r.devices / r.tp
+		batch, _ := r.GlobalBatch(key, micro, accumulateKey, steps, replicas)
+		r.Import.DefaultField("train.global_batch", strconv.Itoa(batch), key+" · "+accumulateKey+" · "+
+			strconv.Itoa(replicas)+" data-parallel ranks")
 	}
 }
 
@@ -51,7 +53,7 @@ func (r *reader) readPrecision() {
 	name, ok := r.OneOf(precisionKey, names...)
 	if !ok {
 		if r.Node(precisionKey) == nil {
-			r.Import.DefaultField("train.precision", "f32", "default of "+precisionKey)
+			r.Import.DefaultField("train.precision.compute", "f32", "default of "+precisionKey)
 		}
 		return
 	}
@@ -62,10 +64,29 @@ func (r *reader) readPrecision() {
 			r.Account(precisionKey, interop.Unsupported, "keeps parameters, gradients and optimizer state in 16 "+
 				"bits, which is "+
 				"half of the memory that planc counts")
-			r.Import.DefaultField("train.precision", p.plan, precisionKey)
+			r.Import.DefaultField("train.precision.compute", p.plan, precisionKey)
 		default:
-			r.Take(precisionKey, interop.Field{Path: "train.precision", Value: p.plan})
+			r.takeTypes(p.plan)
 		}
+	}
+}
+
+// takeTypes takes the types of mixed precision, which depend on whether FSDP wraps the model, as it also does with tp.
+func (r *reader) takeTypes(compute string) {
+	if r.strategy == nil || r.strategy.kind == deepspeed || r.strategy.kind == unpriced {
+		r.Take(precisionKey, interop.Field{Path: "train.precision.compute", Value: compute})
+		return
+	}
+	fields := func(isSharded bool) []interop.Field {
+		if isSharded {
+			return interop.Sharded(compute, precisionKey)
+		}
+		return interop.Autocast(compute, precisionKey)
+	}
+	isSharded := r.strategy.kind != ddp && r.strategy.kind != single
+	r.Take(precisionKey, fields(isSharded)...)
+	if zero, _ := r.Import.Field("plan.zero"); zero.Value != "0" || !isSharded {
+		r.Import.Precision = func(p *ir.Plan) []interop.Field { return fields(p.Zero > 0 || p.TP > 1) }
 	}
 }
 

@@ -18,8 +18,9 @@ func (l *list) set(key, text string, plan ...string) {
 
 func (l *list) count(key string, n int, plan ...string) { l.set(key, strconv.Itoa(n), plan...) }
 
-func (l *list) remove(key string, plan ...string) {
-	*l = append(*l, interop.Value{Key: key, IsAbsent: true, Plan: plan})
+// reset removes an argument, or gives it its default.
+func (l *list) reset(key string, plan ...string) {
+	*l = append(*l, interop.Value{Key: key, IsAbsent: true, Default: "null", Plan: plan})
 }
 
 // isDeepSpeed reports whether a target's plan is for DeepSpeed.
@@ -40,6 +41,18 @@ func values(t *interop.Target) []interop.Value {
 	l.count(accumulateKey, p.MicroBatches, "micro_batches")
 	l.count(batchKey, p.MicroBatch, "micro_batch")
 	return l
+}
+
+// valuesOfFixedData returns the keys that say a plan if LightningCLI has a fixed data module: the file then has its
+// arguments without init_args.
+func valuesOfFixedData(t *interop.Target) []interop.Value {
+	all := values(t)
+	for i, v := range all {
+		if v.Key == batchKey {
+			all[i].Key = shortBatchKey
+		}
+	}
+	return all
 }
 
 // precisionOf returns Trainer's precision.
@@ -75,8 +88,8 @@ func (l *list) strategy(t *interop.Target) {
 		l.set(shardingKey, shardingOf(p), "zero", "zero_group")
 		l.mesh(t)
 		if p.Recompute == "none" {
-			l.remove(policyKey, "recompute")
-			l.remove(oldPolicyKey, "recompute")
+			l.reset(policyKey, "recompute")
+			l.reset(oldPolicyKey, "recompute")
 			return
 		}
 		*l = append(*l, interop.Value{Key: policyKey, Text: `["` + blockClass + `"]`, Plan: []string{"recompute"},
@@ -106,7 +119,7 @@ func (l *list) mesh(t *interop.Target) {
 		l.set(meshKey, fmt.Sprintf("[%d, %d]", p.DP/p.ZeroGroup, p.ZeroGroup), "zero_group")
 		return
 	}
-	l.remove(meshKey, "zero_group")
+	l.reset(meshKey, "zero_group")
 }
 
 // refusals returns why Lightning cannot run a plan.
@@ -135,8 +148,9 @@ func refusals(t *interop.Target) (diags ir.Diags) {
 		refuse("zero 0: DeepSpeedStrategy has stages 1 to 3; type: --engine fsdp")
 	case !isDeepSpeed(t) && p.Zero == 1:
 		refuse("zero 1: FSDPStrategy also shards gradients; type: --set plan.zero=2")
-	case p.TP > 1 && p.Zero != 0 && p.Zero != 3:
-		refuse("zero %d with tp: planc writes ModelParallelStrategy for zero 0 and 3; type: --set plan.zero=3", p.Zero)
+	case p.TP > 1 && p.Zero != 3 && p.Replicas() > 1:
+		refuse("zero %d with tp: the code for ModelParallelStrategy shards parameters with fully_shard; type: --set "+
+			"plan.zero=3", p.Zero)
 	case p.TP > 1 && p.Zero > 0 && p.ZeroGroup < p.Replicas():
 		refuse("zero_group %d with tp: ModelParallelStrategy has one data-parallel dimension; type: --set "+
 			"plan.zero_group=%d",

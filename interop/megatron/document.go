@@ -17,6 +17,12 @@ type document struct {
 	open    shell.Open // of the files that the script sources
 	options interop.Options
 	src     *source
+	// original is the script as it was read.
+	original *source
+	before   []interop.File  // the script as it was read, and the other files of the import
+	edits    []interop.Value // that were made or tried, in order
+	remarks  []remark        // what edits leave as it was
+	left     []string        // what says why options were removed
 }
 
 // Bytes returns the changed script.
@@ -55,30 +61,51 @@ func (d *document) change(edits ...shell.Edit) {
 }
 
 // try applies edits if they give a key its value, and leave all other arguments as they are. Otherwise it returns false
-// and changes nothing.
-func (d *document) try(v interop.Value, edits []shell.Edit) bool {
+// and changes nothing. others are the names of what would change too.
+func (d *document) try(v interop.Value, edits []shell.Edit) (isDone bool, others []string) {
 	file, src := d.file, d.src
 	before := d.others(v)
 	d.change(edits...)
 	got, ok := d.Get(v.Key)
 	works := ok != v.IsAbsent && (v.IsAbsent || got == v.Text) && len(d.src.diags) <= len(src.diags)
-	if works && d.others(v) == before {
-		return true
+	others = changedNames(before, d.others(v))
+	if works && len(others) == 0 {
+		return true, nil
 	}
 	d.file, d.src = file, src
-	return false
+	return false, others
 }
 
-// others returns all arguments but those of a key, and the environment, as one text.
-func (d *document) others(v interop.Value) string {
-	var b strings.Builder
+// other is something in a script that an edit must leave as it is.
+type other struct{ name, text string }
+
+// others returns all arguments but those of a key, the number of devices and the environment.
+func (d *document) others(v interop.Value) []other {
+	out := []other{{"the number of devices", fmt.Sprint(d.src.devices, d.src.perNode)}}
 	own := d.dialect.option(v.Key)
 	for _, a := range d.src.settings.arguments {
 		if a.option != own || own == nil {
-			fmt.Fprintln(&b, a.spelled, d.src.shown(a))
+			out = append(out, other{a.spelled, d.src.shown(a)})
 		}
 	}
-	return b.String() + sortedEnv(d.src.env, v.Key)
+	return append(out, other{"the environment", d.src.otherEnv(v.Key)})
+}
+
+// changedNames returns the names of others that differ, each once.
+func changedNames(before, after []other) (names []string) {
+	add := func(a, b []other) {
+		for _, o := range a {
+			if !slices.Contains(b, o) && !slices.Contains(names, o.name) {
+				names = append(names, o.name)
+			}
+		}
+	}
+	add(before, after)
+	add(after, before)
+	if len(names) == 0 && !slices.Equal(before, after) {
+		return []string{"the order of the arguments"}
+	}
+	return names
 }
 
 // Set changes an option or an environment variable, or inserts it.
@@ -86,6 +113,7 @@ func (d *document) Set(v interop.Value) error {
 	if v.IsAbsent {
 		return d.Remove(v.Key)
 	}
+	d.edits = append(d.edits, v)
 	if v.Env {
 		return d.setEnv(v)
 	}
@@ -98,10 +126,8 @@ func (d *document) Set(v interop.Value) error {
 		return nil
 	}
 	if a := d.find(v.Key); a != nil {
-		for _, deep := range []bool{true, false} {
-			if edits, ok := d.replace(a, v.Text, deep); ok && d.try(v, edits) {
-				return nil
-			}
+		if d.replaceValue(a, v) {
+			return nil
 		}
 	}
 	words := append([]string{v.Key}, strings.Fields(v.Text)...)
@@ -113,12 +139,37 @@ func (d *document) Set(v interop.Value) error {
 	}
 	for _, anchor := range d.anchors(o) {
 		edit, ok := d.src.script.Insert(anchor.allWords(), words)
-		if ok && d.try(v, []shell.Edit{edit}) {
+		if !ok {
+			continue
+		}
+		if isDone, _ := d.try(v, []shell.Edit{edit}); isDone {
 			return nil
 		}
 	}
 	return fmt.Errorf("%s: %s %s cannot be written into the script: %s", d.file.Name, v.Key, v.Text,
 		d.byHand(d.find(v.Key), "add it by hand"))
+}
+
+// replaceValue gives an argument another value: in the variable that has it, unless other arguments use that too.
+func (d *document) replaceValue(a *argument, v interop.Value) bool {
+	var tried []shell.Edit
+	var users []string // other arguments that use the variable
+	for _, depth := range shell.Depths {
+		edits, ok := d.replace(a, v.Text, depth)
+		if !ok || slices.Equal(edits, tried) {
+			continue
+		}
+		tried = edits
+		isDone, others := d.try(v, edits)
+		if isDone {
+			d.remark(a, v, users)
+			return true
+		}
+		if users == nil {
+			users = others
+		}
+	}
+	return false
 }
 
 // byHand says what the user can do about an argument that cannot be edited: the text, or where the argument stands if
@@ -144,7 +195,7 @@ func (d *document) defaultText(o *Option) string {
 }
 
 // replace returns the edits that give an argument another value.
-func (d *document) replace(a *argument, text string, deep bool) ([]shell.Edit, bool) {
+func (d *document) replace(a *argument, text string, depth shell.Depth) ([]shell.Edit, bool) {
 	s := d.src.script
 	values := strings.Fields(text)
 	if a.option.Arity == "1" {
@@ -155,7 +206,7 @@ func (d *document) replace(a *argument, text string, deep bool) ([]shell.Edit, b
 		if !strings.Contains(a.name.Text(), "=") {
 			return nil, false
 		}
-		edit, ok := s.Replace(&a.name, a.spelled+"="+text, false)
+		edit, ok := s.Replace(&a.name, a.spelled+"="+text, shell.AtUse)
 		return []shell.Edit{edit}, ok
 	}
 	if len(values) != len(words) {
@@ -166,7 +217,7 @@ func (d *document) replace(a *argument, text string, deep bool) ([]shell.Edit, b
 		if words[i].Text() == values[i] {
 			continue
 		}
-		edit, ok := s.Replace(&words[i], values[i], deep)
+		edit, ok := s.Replace(&words[i], values[i], depth)
 		if !ok {
 			return nil, false
 		}
@@ -221,6 +272,7 @@ func (d *document) anchors(o *Option) (out []*argument) {
 
 // Remove deletes an option or an environment variable.
 func (d *document) Remove(key string) error {
+	d.edits = append(d.edits, interop.Value{Key: key, IsAbsent: true})
 	if !strings.HasPrefix(key, "-") {
 		return d.removeEnv(key)
 	}
@@ -238,7 +290,8 @@ func (d *document) Remove(key string) error {
 		file, src := d.file, d.src
 		before := d.others(interop.Value{Key: key})
 		d.change(edits...)
-		if len(d.src.settings.arguments) >= count || d.others(interop.Value{Key: key}) != before {
+		isSame := slices.Equal(d.others(interop.Value{Key: key}), before)
+		if len(d.src.settings.arguments) >= count || !isSame {
 			d.file, d.src = file, src
 			break
 		}

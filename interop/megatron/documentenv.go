@@ -12,12 +12,13 @@ import (
 
 // The environment of a script: exports, and assignments in front of the launcher.
 
-// sortedEnv returns an environment without one variable as a text.
-func sortedEnv(env map[string]string, without string) string {
+// otherEnv returns the environment as a text, without one variable, and without those that the script itself reads:
+// they may change with the options that have their text.
+func (src *source) otherEnv(without string) string {
 	var b strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(env)) {
-		if name != without {
-			fmt.Fprintf(&b, "%s=%s\n", name, env[name])
+	for _, name := range slices.Sorted(maps.Keys(src.env)) {
+		if name != without && !shell.Reads(src.script, name) {
+			fmt.Fprintf(&b, "%s=%s\n", name, src.env[name])
 		}
 	}
 	return b.String()
@@ -44,9 +45,12 @@ func (d *document) setEnv(v interop.Value) error {
 		return nil
 	}
 	if w := d.envWord(v.Key); w != nil {
-		for _, deep := range []bool{true, false} {
-			edit, ok := d.src.script.Replace(w, v.Text, deep)
-			if ok && d.try(v, []shell.Edit{edit}) {
+		for _, depth := range shell.Depths {
+			edit, ok := d.src.script.Replace(w, v.Text, depth)
+			if !ok {
+				continue
+			}
+			if isDone, _ := d.try(v, []shell.Edit{edit}); isDone {
 				return nil
 			}
 		}
@@ -56,7 +60,7 @@ func (d *document) setEnv(v interop.Value) error {
 		at = max(0, l.Offset())
 	}
 	edit := d.src.script.InsertLine(at, "export "+v.Key+"="+v.Text)
-	if d.try(v, []shell.Edit{edit}) {
+	if isDone, _ := d.try(v, []shell.Edit{edit}); isDone {
 		return nil
 	}
 	return fmt.Errorf("%s: %s=%s cannot be written into the script: add it by hand", d.file.Name, v.Key, v.Text)
@@ -70,7 +74,7 @@ func (d *document) removeEnv(name string) error {
 	}
 	absent := interop.Value{Key: name, Env: true, IsAbsent: true}
 	for _, edit := range d.src.script.RemoveAssignment(name, w) {
-		if d.try(absent, []shell.Edit{edit}) {
+		if isDone, _ := d.try(absent, []shell.Edit{edit}); isDone {
 			return nil
 		}
 	}

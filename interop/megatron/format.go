@@ -13,6 +13,7 @@ var Format = interop.Format{
 	Title:     "a script of Megatron-LM",
 	Tool:      "Megatron-LM",
 	Engine:    "megatron",
+	Engines:   []string{"megatron-fsdp"},
 	Recognize: Recognize,
 	Import:    Import,
 	Values:    Values,

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/interop"
 	"github.com/planc-dev/planc/interop/keytable"
 	"github.com/planc-dev/planc/interop/shell"
@@ -24,6 +25,8 @@ type importer struct {
 	cluster int                        // devices: the file's, or those that the user gives
 	// modelLayers is the number of layers of the model whose config.json is given; 0 if there is none.
 	modelLayers int
+	// givenLayers is the number of layers of the model that the user gives instead of the script's; 0 if there is none.
+	givenLayers int
 }
 
 // Import reads a script, a command line or a log.
@@ -40,6 +43,9 @@ func (d *dialect) importFiles(files []interop.File, o interop.Options) (*interop
 		return importYAML(main, nil, rest, o)
 	}
 	src := d.read(main, open, o)
+	if src.script != nil && len(src.script.Diags) > 0 {
+		return nil, src.script.Diags // its words are not those that the user means
+	}
 	if d == plain {
 		f, isNamed, diags := src.yamlFile(open)
 		if diags != nil {
@@ -57,19 +63,14 @@ func (d *dialect) importFiles(files []interop.File, o interop.Options) (*interop
 	return im, err
 }
 
-// takeModel takes the config.json that is given as the model, and notes other files that are not read.
+// takeModel takes the config.json that is given as the model.
 func (im *importer) takeModel(files []interop.File) {
 	if im.inYAML != "" {
 		im.out.Files = append(im.out.Files, im.inYAML)
 	}
 	im.out.Files = append(im.out.Files, im.sourced()...)
 	for _, f := range files {
-		if slices.Contains(im.out.Files, f.Name) {
-			continue
-		}
-		if !keytable.IsModel(f) {
-			key := interop.Key{Pos: ir.Pos{File: f.Name}, Name: f.Name}
-			im.out.Account(key, interop.NoEffect, "this file is not read")
+		if slices.Contains(im.out.Files, f.Name) || !keytable.IsModel(f) {
 			continue
 		}
 		im.diags = append(im.diags, keytable.TakeModel(im.out, f)...)
@@ -103,7 +104,14 @@ func (src *source) importAs(d *dialect, files []interop.File, o interop.Options)
 	if o.Devices > 0 {
 		im.cluster = o.Devices
 	}
-	im.out = &interop.Import{Format: d.format, Devices: src.devices, DevicesPerNode: src.perNode, Env: src.env}
+	if o.Model != nil {
+		im.givenLayers = o.Model.Layers
+	}
+	im.out = &interop.Import{Format: d.format, Devices: src.devices, DevicesPerNode: src.perNode,
+		Nodes: src.nodes, Env: src.env}
+	if src.isLog {
+		im.out.Log = src.log()
+	}
 	im.out.Files = []string{files[0].Name}
 	im.out.Notes = slices.Clone(src.notes)
 	im.takeModel(files[1:])
@@ -113,7 +121,7 @@ func (src *source) importAs(d *dialect, files []interop.File, o interop.Options)
 		src.diags.Addf(pos, Undefined, "no option of Megatron-LM found: %s", msg)
 	}
 	if len(src.settings.arguments) == 0 && src.diags == nil {
-		src.diags.Addf(ir.Pos{File: files[0].Name}, BadOption, "no option of Megatron-LM found: give a script that "+
+		src.diags.Addf(files[0].Top(), BadOption, "no option of Megatron-LM found: give a script that "+
 			"starts it, its command line, or the list of arguments in its log")
 	}
 	if im.diags == nil {
@@ -122,20 +130,79 @@ func (src *source) importAs(d *dialect, files []interop.File, o interop.Options)
 	if err := im.diags.Err(); err != nil {
 		return nil, err
 	}
+	checkPairs(im)
 	(&planReader{im}).read()
 	(&recipeReader{im}).read()
+	(&batchReader{im}).read()
 	if !im.out.Has("model") {
 		im.model()
+		im.missingShape(o)
 	}
 	if err := im.diags.Err(); err != nil {
 		return nil, err
 	}
 	im.account()
 	im.accountEnv()
+	if d == plain {
+		im.out.RefusedOn = func(c *costmodel.Cluster) ir.Diags { return refusedOn(im, c) }
+	}
 	if !src.isDump {
-		im.out.Doc = &document{dialect: d, file: files[0], options: o, src: src}
+		im.out.Doc = &document{dialect: d, file: files[0], options: o, src: src, original: src,
+			before: files}
+	}
+	if !src.isDump || src.isLog {
+		im.keepWays()
 	}
 	return im.out, nil
+}
+
+// refusedOn returns the options that Megatron-LM refuses on a cluster's GPUs.
+func refusedOn(im *importer, c *costmodel.Cluster) ir.Diags {
+	const grouped = "moe_grouped_gemm"
+	if !im.s.flag(grouped) || runsGroupedGEMM(c.GPU.Arch) {
+		return nil
+	}
+	return ir.Diags{{Pos: im.s.pos(grouped), Code: BadOption, Msg: fmt.Sprintf("%s needs GPUs of compute capability "+
+		"8.0 or later, and %s has %s: remove it", im.name(grouped), c.GPU.Name, c.GPU.Arch)}}
+}
+
+// missingShape reports a script that gives the model's shape without one of the options that Megatron-LM needs.
+func (im *importer) missingShape(o interop.Options) {
+	needed := []string{"num_layers", "hidden_size", "num_attention_heads"}
+	missing := slices.DeleteFunc(slices.Clone(needed), im.s.has)
+	if len(missing) != 1 || o.Model != nil || im.layers() > 0 && missing[0] == needed[0] {
+		return
+	}
+	next := needed[0]
+	if next == missing[0] {
+		next = needed[1]
+	}
+	im.fail(next, "%s is missing: add it next to %s, or give the model with --model", im.name(missing[0]),
+		im.name(next))
+}
+
+// keepWays makes edits say what the script says in its way: the virtual stages by their number of layers, and the batch
+// by a schedule.
+func (im *importer) keepWays() {
+	byLayers, bySchedule := im.s.has(layersOfChunk), im.s.has(scheduleDest)
+	if !byLayers && !bySchedule {
+		return
+	}
+	values, d := Values, im.dialect
+	if d == swift {
+		values = SwiftValues
+	}
+	spell := func(dest string) string { return d.spell(options().byDest[dest][0]) }
+	im.out.Values = func(t *interop.Target) []interop.Value {
+		all := values(t)
+		if byLayers {
+			all = withLayersOfChunk(all, &t.Plan, spell)
+		}
+		if bySchedule {
+			all = slices.DeleteFunc(all, func(v interop.Value) bool { return v.Key == spell(globalDest) })
+		}
+		return all
+	}
 }
 
 // set sets a field of the job from a setting, or from the setting's default if the file does not have it.
@@ -167,11 +234,20 @@ func (im *importer) name(dest string) string {
 	return dest
 }
 
+// top returns the position of errors about options that the file does not have: that of the command which starts
+// Megatron-LM, or else that of the file.
+func (im *importer) top() ir.Pos {
+	if im.launcher != nil && im.launcher.Offset() >= 0 {
+		return im.script.At(im.launcher.Offset())
+	}
+	return interop.File{Name: im.out.Files[0]}.Top()
+}
+
 // fail reports a setting's error.
 func (im *importer) fail(dest, format string, args ...any) {
 	pos := im.s.pos(dest)
 	if pos.File == "" {
-		pos.File = im.out.Files[0]
+		pos = im.top()
 	}
 	d := ir.Diag{Pos: pos, Code: BadOption, Msg: fmt.Sprintf(format, args...)}
 	if !slices.Contains(im.diags, d) { // several fields can follow from one option
@@ -196,12 +272,7 @@ func (im *importer) account() {
 		key := interop.Key{Pos: a.pos, Name: a.spelled, Value: im.shown(a)}
 		switch {
 		case a.option == nil:
-			note, ok := im.dialect.harmless[strings.ReplaceAll(strings.TrimPrefix(a.spelled, "--"), "-", "_")]
-			if ok {
-				im.out.Account(key, interop.NoEffect, note)
-				continue
-			}
-			im.out.Account(key, interop.Unsupported, im.otherProgram(a))
+			im.accountOther(key, a)
 		case im.s.byDest[a.option.Dest] != a:
 			im.out.Account(key, interop.IgnoredByTool, replacedBy(a, im.s.byDest[a.option.Dest]))
 		default:
@@ -228,7 +299,21 @@ func (im *importer) otherProgram(a *argument) string {
 	if im.dialect == plain {
 		return "is no option of " + Version
 	}
-	return "is an option that planc does not know: its cost is not in the prediction"
+	return "planc does not know this option: its cost is not in the prediction"
+}
+
+// noteMisspelt warns of an option of ms-swift that is probably a misspelt one of those that decide the plan.
+func (im *importer) noteMisspelt(a *argument) {
+	name := strings.TrimPrefix(a.spelled, "--")
+	_, isKnown := im.dialect.notes[name]
+	if im.dialect != swift || isKnown || im.suggested == mostSuggestions {
+		return
+	}
+	im.suggested++
+	if fix := nearestSwift(name); fix != nil && im.s.byDest[fix.Dest] == nil {
+		im.out.Warn(a.pos, "planc does not know %s; did you mean %s? ms-swift refuses options that it does not have",
+			a.spelled, spellSwift(fix))
+	}
 }
 
 // accountOption adds the key of an option that holds.
@@ -236,6 +321,9 @@ func (im *importer) accountOption(key interop.Key, a *argument) {
 	o := a.option
 	fields, note := im.fields[o.Dest], im.notes[o.Dest]
 	switch {
+	case a.unknown != nil && o.use == "taken":
+		_, msg := im.script.Explain(a.unknown)
+		im.out.Account(key, interop.Unsupported, msg)
 	case len(fields) > 0:
 		key.Note = note
 		im.out.Take(key, fields...)
@@ -270,9 +358,9 @@ func (src *source) shown(a *argument) string {
 
 // planEnv says what the environment variables do that belong to a plan.
 var planEnv = map[string]string{
-	"CUDA_DEVICE_MAX_CONNECTIONS": "orders the kernels of tensor and context parallelism",
-	"PYTORCH_CUDA_ALLOC_CONF":     "changes how much memory PyTorch's allocator wastes",
-	"PYTORCH_ALLOC_CONF":          "changes how much memory PyTorch's allocator wastes",
+	connectionsEnv:            "orders the kernels of tensor and context parallelism",
+	"PYTORCH_CUDA_ALLOC_CONF": "changes how much memory PyTorch's allocator wastes",
+	"PYTORCH_ALLOC_CONF":      "changes how much memory PyTorch's allocator wastes",
 }
 
 // accountEnv adds the environment variables.
@@ -297,5 +385,5 @@ func (im *importer) envPos(name string) ir.Pos {
 			return im.script.At(im.launcher.Command.Env[i].Start)
 		}
 	}
-	return ir.Pos{File: im.out.Files[0]}
+	return im.top()
 }

@@ -1,13 +1,16 @@
 package megatron
 
 import (
+	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/planc-dev/planc/interop"
+	"github.com/planc-dev/planc/ir/spec"
 	"github.com/planc-dev/planc/planner"
 )
 
@@ -90,7 +93,7 @@ func TestPlanOfOptions(t *testing.T) {
 			"axis_order [tp, dp]"},
 		{"--use-distributed-optimizer", "zero 1, zero_group 8"},
 		{"--use-distributed-optimizer --num-distributed-optimizer-instances 2", "zero 1, zero_group 4"},
-		{"--use-distributed-optimizer --tensor-model-parallel-size 8", "zero 0, zero_group 1, sp false"},
+		{"--use-distributed-optimizer --tensor-model-parallel-size 8", "zero 1, zero_group 1, sp false"},
 		{"--context-parallel-size 2", "cp 2, cp_kind ring, axis_order [tp, cp, dp]"},
 		{"--context-parallel-size 2 --cp-comm-type a2a", "cp_kind heads"},
 		{"--context-parallel-size 2 --cp-comm-type all_gather", "cp_kind gather"},
@@ -214,6 +217,52 @@ func TestImportOfALog(t *testing.T) {
 	}
 }
 
+// What Megatron-LM computes before it prints its arguments is not taken for what the user has set. The lines are those
+// of its own parser (megatron-core 0.19.2) for a model without experts with --tensor-model-parallel-size 4.
+func TestComputedValuesOfALog(t *testing.T) {
+	log := `------------------------ arguments ------------------------
+  bf16 ............................................ True
+  end_weight_decay ................................ 0.01
+  expert_tensor_parallel_num_weight_shards ........ 4
+  expert_tensor_parallel_size ..................... 4
+  global_batch_size ............................... 64
+  hidden_size ..................................... 1024
+  max_position_embeddings ......................... 2048
+  micro_batch_size ................................ 2
+  num_attention_heads ............................. 16
+  num_experts ..................................... None
+  num_layers ...................................... 8
+  seq_length ...................................... 2048
+  start_weight_decay .............................. 0.01
+  tensor_model_parallel_size ...................... 4
+  tensor_parallel_num_weight_shards ............... 4
+  weight_decay .................................... 0.01
+  world_size ...................................... 8
+-------------------- end of arguments ---------------------
+`
+	im := importText(t, log, interop.Options{})
+	if got := values(im); got["plan.etp"] != "1" || got["plan.tp"] != "4" {
+		t.Errorf("%v", got)
+	}
+	uses := map[string]interop.Use{}
+	for _, k := range im.Keys {
+		uses[k.Name] = k.Use
+	}
+	for _, name := range []string{"end_weight_decay", "expert_tensor_parallel_num_weight_shards",
+		"expert_tensor_parallel_size", "start_weight_decay", "tensor_parallel_num_weight_shards"} {
+		if uses[name] != interop.NoEffect {
+			t.Errorf("%s: %q", name, uses[name])
+		}
+	}
+	log = strings.Replace(log, "end_weight_decay ................................ 0.01",
+		"end_weight_decay ................................ 0.1", 1)
+	for _, k := range importText(t, log, interop.Options{}).Keys {
+		if k.Name == "end_weight_decay" && k.Use != interop.Unsupported {
+			t.Errorf("another %s: %q", k.Name, k.Use)
+		}
+	}
+}
+
 // Arguments without a launcher, over several lines.
 func TestImportOfArguments(t *testing.T) {
 	_, line, _ := strings.Cut(small, ".py ")
@@ -234,7 +283,8 @@ func TestEveryKeyIsAccountedFor(t *testing.T) {
 	}
 	want := []string{"--log-interval: no effect on the plan: ",
 		"--no-such-thing-exists: not supported by planc: is no option of megatron-core 0.19.2",
-		"--optimizer-cpu-offload: not supported by planc: offload: keeps the optimizer state in the host's memory",
+		"--optimizer-cpu-offload: not supported by planc: offload: keeps the optimizer state without the gradients " +
+			"in the host's memory",
 		"--seed: ignored by that tool: a later --seed replaces it",
 		"$EXTRA: not supported by planc: $EXTRA has no value here: type --define EXTRA=VALUE"}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -248,6 +298,49 @@ func TestRecognize(t *testing.T) {
 		"python pretrain_gpt.py": interop.Possible} {
 		if got := Recognize(interop.File{Data: []byte(text)}); got != want {
 			t.Errorf("%s: %v, want %v", text, got, want)
+		}
+	}
+}
+
+// The number of virtual stages that --num-layers-per-virtual-pipeline-stage says follows from the model that the user
+// gives instead of the script's.
+func TestChunksOfAGivenModel(t *testing.T) {
+	const script = small + "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 2"
+	column := strings.Index(script, "--num-layers-per") + 1
+	for layers, want := range map[int]string{0: "2", 8: "2", 32: "8", 12: "3",
+		26: fmt.Sprintf("run.sh:1:%d: --num-layers-per-virtual-pipeline-stage 2: 26 layers in 2 stages do not split "+
+			"into chunks of 2: use 1 or 13 [BadOption]", column)} {
+		o := interop.Options{}
+		if layers > 0 {
+			o.Model = &spec.Config{Layers: layers}
+		}
+		im, err := Import([]interop.File{{Name: "run.sh", Data: []byte(script)}}, o)
+		got := ""
+		if err != nil {
+			got = err.Error()
+		} else {
+			got = values(im)["plan.vpp"]
+		}
+		if got != want {
+			t.Errorf("%d layers: %s, want %s", layers, got, want)
+		}
+	}
+}
+
+// FP8 without BF16 keeps everything else in FP32, which is warned of.
+func TestFP8AloneIsWarnedOf(t *testing.T) {
+	for options, want := range map[string]bool{"--fp8-format hybrid": true, "--fp8-format hybrid --bf16": false} {
+		file := textFile("run.sh", "pretrain_gpt.py --num-layers 8 --hidden-size 1024 --num-attention-heads 16 "+
+			"--seq-length 2048 --max-position-embeddings 2048 --micro-batch-size 1 "+options+"\n")
+		im, err := Import([]interop.File{file}, interop.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		const text = "--fp8-format without --bf16 keeps parameters, gradients and activations in FP32, and planc " +
+			"prices them in BF16: add --bf16"
+		got := slices.ContainsFunc(im.Notes, func(n interop.Note) bool { return n.IsWarning && n.Text == text })
+		if got != want {
+			t.Errorf("%s: %v", options, im.Notes)
 		}
 	}
 }

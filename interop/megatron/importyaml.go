@@ -1,7 +1,6 @@
 package megatron
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -126,8 +125,12 @@ func (r *yamlReader) read() {
 		}
 	}
 	r.doc.Root.Walk(func(path string, f *tree.Field) {
-		if path == language+"activation_func" {
+		switch path {
+		case language + "activation_func":
 			add(r.activation(path, f.Value))
+			return
+		case gatedUnit:
+			add(r.gate(f))
 			return
 		}
 		s := Setting{Dest: f.Key, Spelled: path, Pos: f.Pos, Value: pythonText(f.Value)}
@@ -144,7 +147,25 @@ func (r *yamlReader) read() {
 			add(Setting{Dest: "group_query_attention", Spelled: path, Pos: f.Pos, Value: "True"})
 		}
 	})
+	section := r.doc.Root.Find(strings.TrimSuffix(language, "."))
+	if section != nil && section.Get("activation_func") == nil {
+		r.src.diags.Addf(r.doc.Root.Nearest(language+"activation_func"), BadOption, "%sactivation_func is missing, "+
+			"and Megatron-LM has no default: add gelu, swiglu or squaredrelu", language)
+	}
 	r.src.settings = newSettings(list)
+}
+
+// gatedUnit is a field of TransformerConfig that is copied as it is. activation_func swiglu sets it, too.
+const gatedUnit = language + "gated_linear_unit"
+
+// gate returns the setting that gated_linear_unit says.
+func (r *yamlReader) gate(f *tree.Field) Setting {
+	s := Setting{Dest: "gated_linear_unit", Spelled: gatedUnit, Pos: f.Pos, Value: pythonText(f.Value)}
+	n := r.doc.Root.Find(language + "activation_func")
+	if isOn, _ := f.Value.Bool(); isOn && n != nil && n.Text != "swiglu" {
+		s.Dest = "quick_geglu" // planc prices GeGLU as SwiGLU
+	}
+	return s
 }
 
 // pythonText returns a value as Python prints it.
@@ -241,16 +262,9 @@ func (r *yamlReader) path(dest string) string {
 
 // values returns the keys that say a plan. Megatron-LM needs every key, so that one without a value is null.
 func (r *yamlReader) values(t *interop.Target) (out []interop.Value) {
-	const chunks, perChunk = "num_virtual_stages_per_pipeline_rank", "num_layers_per_virtual_pipeline_stage"
-	list := SettingValues(t)
-	p := &t.Plan
-	isChunked := slices.ContainsFunc(list, func(v interop.Value) bool { return v.Key == chunks && !v.IsAbsent })
-	for _, v := range list {
-		switch {
-		case v.Env, v.Key == chunks: // variables are in the script
+	for _, v := range withLayersOfChunk(SettingValues(t), &t.Plan, func(dest string) string { return dest }) {
+		if v.Env || v.Key == chunksOfStage { // variables are in the script
 			continue
-		case v.Key == perChunk && isChunked:
-			v.Text, v.IsAbsent = fmt.Sprint(t.Job.Config.Layers/(p.PP*p.VPP)), false
 		}
 		v.Key = r.path(v.Key)
 		if _, ok := r.doc.Get(v.Key); ok && v.IsAbsent {

@@ -169,3 +169,34 @@ func TestYAMLArgumentsAreEdited(t *testing.T) {
 		t.Errorf("%v\n%s", err, im.Doc.Bytes())
 	}
 }
+
+// gated_linear_unit makes the MLP of any activation gated, and Megatron-LM needs activation_func.
+func TestYAMLGatedMLP(t *testing.T) {
+	read := func(activation string) (map[string]string, error) {
+		text := strings.Replace(yamlArguments, "  activation_func: swiglu # not --swiglu\n", activation, 1)
+		text = strings.Replace(text, "ffn_hidden_size: null", "ffn_hidden_size: 4096", 1)
+		im, err := Import([]interop.File{textFile("cfg.yaml", text)}, interop.Options{Devices: 16,
+			Define: map[string]string{"BATCH": "64"}})
+		if err != nil {
+			return nil, err
+		}
+		return values(im), nil
+	}
+	for activation, want := range map[string]string{
+		"  activation_func: swiglu\n":                            "4096",
+		"  activation_func: swiglu\n  gated_linear_unit: true\n": "4096",
+		"  activation_func: gelu\n  gated_linear_unit: true\n":   "4096",
+		"  activation_func: gelu\n  gated_linear_unit: false\n":  "2688", // a plain MLP of as many parameters
+		"  activation_func: gelu\n":                              "2688",
+	} {
+		got, err := read(activation)
+		if err != nil || got["model.intermediate_size"] != want {
+			t.Errorf("%s: intermediate_size %s, %v", activation, got["model.intermediate_size"], err)
+		}
+	}
+	const missing = "language_model.activation_func is missing, and Megatron-LM has no default: add gelu, swiglu or " +
+		"squaredrelu"
+	if _, err := read(""); err == nil || !strings.Contains(err.Error(), missing) {
+		t.Error(err)
+	}
+}

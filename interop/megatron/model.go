@@ -86,6 +86,25 @@ func (m *modelReader) read() {
 		m.denseDecoder(sh)
 	}
 	m.routing(sh)
+	noteUnread(m, sh)
+}
+
+// noteUnread notes options that planc has in DeepSeek's families only.
+func noteUnread(m *modelReader, sh shape) {
+	const predicted = "mtp_num_layers"
+	if m.s.number(predicted) > 0 && len(m.fields[predicted]) == 0 {
+		m.note(predicted, "planc has no multi-token prediction in this family: memory and time of its layers "+
+			"are missing")
+	}
+	if sh.latent {
+		return
+	}
+	for _, dest := range []string{"moe_router_num_groups", "moe_router_group_topk", "moe_router_topk_scaling_factor",
+		"moe_router_enable_expert_bias"} {
+		if m.s.has(dest) {
+			m.note(dest, "planc has no such router in this family, which costs the same")
+		}
+	}
 }
 
 // used records that settings take part in the fields that others set.
@@ -357,8 +376,11 @@ func (im *importer) tokenizerSize() (int, string) {
 
 // missingVocab explains why the model is not read.
 func (im *importer) missingVocab() {
-	why := "not read, because the size of the vocabulary is not in the file: add " + im.name("vocab_size") +
-		", or give --model"
+	im.out.NoModel = "the size of the vocabulary is not in the file (" + im.name("vocab_size") + ")"
+	if im.isLog {
+		im.out.NoModel = "the size of the vocabulary is not in the log"
+	}
+	why := "not read, because " + im.out.NoModel + ": give --model"
 	for _, dest := range []string{"hidden_size", "num_layers", "num_attention_heads", "ffn_hidden_size"} {
 		im.note(dest, why)
 	}

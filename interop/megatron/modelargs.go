@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
@@ -55,6 +56,8 @@ func unlike(c *spec.Config) string {
 		return "it has sliding windows"
 	case c.EmbedScale != 1 || c.AttentionSoftcap > 0 || c.LogitSoftcap > 0:
 		return "embeddings or scores are scaled"
+	case c.BiasFreeNorm:
+		return "its layer norms have no biases"
 	case c.QKVBias && !c.AttentionBias && c.MLPBias:
 		return "only some projections have biases"
 	}
@@ -131,6 +134,17 @@ func (a *argumentList) mlp(c *spec.Config) {
 	}
 }
 
+// groupedGEMM is the option that runs the experts' GEMMs together.
+const groupedGEMM = "--moe-grouped-gemm"
+
+// runsGroupedGEMM reports whether Megatron-LM accepts --moe-grouped-gemm on GPUs of an architecture, such as sm_90a.
+// Source: megatron-core 0.19.2, training/arguments.py: validate_args asks for compute capability 8.
+func runsGroupedGEMM(arch string) bool {
+	number, isNVIDIA := strings.CutPrefix(arch, "sm_")
+	n, err := strconv.Atoi(strings.TrimRight(number, "af"))
+	return !isNVIDIA || err != nil || n >= 80
+}
+
 // norms adds the norm of blocks.
 func (a *argumentList) norms(c *spec.Config) {
 	if c.Family != spec.GPT2 && c.Family != spec.OPT && c.Family != spec.GPTNeoX {
@@ -148,7 +162,7 @@ func (a *argumentList) experts(c *spec.Config) {
 	a.add("--moe-ffn-hidden-size", c.ExpertFFN)
 	a.add("--moe-router-topk", c.Choices)
 	a.add("--moe-token-dispatcher-type", "alltoall")
-	a.flag("--moe-grouped-gemm")
+	a.flag(groupedGEMM)
 	if c.SharedFFN > 0 {
 		a.add("--moe-shared-expert-intermediate-size", c.SharedFFN)
 	}

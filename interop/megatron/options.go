@@ -83,6 +83,11 @@ func nearest(name string) string {
 // isFlag reports whether the option takes no value.
 func (o *Option) isFlag() bool { return o.Arity == "0" }
 
+// isOfRate reports whether an option belongs to the schedule of the learning rate, which does not decide the plan.
+func (o *Option) isOfRate() bool {
+	return o.Group == "learning rate and weight decay" && o.Dest != "lr"
+}
+
 // defaultText returns the default in the form of a command line; "" if there is none.
 func (o *Option) defaultText() string {
 	var list []any

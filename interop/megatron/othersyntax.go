@@ -81,6 +81,14 @@ func SettingValues(t *interop.Target) (out []interop.Value) {
 // is "true", or "false" if it switches something off.
 func ModelSettings(c *spec.Config, seq int) (out []Setting, err error) {
 	args, err := modelArguments(c, seq)
+	return settingsOf(args), err
+}
+
+// RecipeSettings returns the settings of a job's types, optimizer, schedule and length.
+func RecipeSettings(j *spec.Job) []Setting { return settingsOf(trainArguments(j)) }
+
+// settingsOf returns the settings of arguments.
+func settingsOf(args []string) (out []Setting) {
 	for _, arg := range args {
 		name, value, _ := strings.Cut(arg, " ")
 		o := options().byName[name]
@@ -92,7 +100,7 @@ func ModelSettings(c *spec.Config, seq int) (out []Setting, err error) {
 		}
 		out = append(out, Setting{Dest: o.Dest, Value: value})
 	}
-	return out, err
+	return out
 }
 
 // Refusals returns what of a target Megatron-LM cannot express.

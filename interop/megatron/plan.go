@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/planc-dev/planc/ir"
 )
 
 // checkDegrees reports degrees that Megatron-LM refuses, because nothing can follow from them.
@@ -56,6 +58,10 @@ func (im *planReader) engine() {
 		im.assume("train.engine", "megatron", "Megatron-LM")
 		return
 	}
+	if im.s.number(pipelineSize) > 1 && dest == megatronFSDP {
+		im.fail(pipelineSize, "%s %d: Megatron-LM runs pipelines with %s, but planc does not price them: use 1, or "+
+			"remove %[3]s", im.name(pipelineSize), im.s.number(pipelineSize), im.name(dest))
+	}
 	im.out.Engine = "megatron-fsdp"
 	im.set("train.engine", "megatron-fsdp", dest)
 }
@@ -78,14 +84,18 @@ func (im *planReader) contextKind(cp int) {
 	im.set("plan.cp_kind", kind, dest)
 }
 
-// experts sets the degrees of experts. Expert tensor parallelism is tp by default.
+// experts sets the degrees of experts. Expert tensor parallelism is tp by default, and has no effect on a model without
+// experts: Megatron-LM itself sets it to tp there, and prints it.
 func (im *planReader) experts(tp int) {
 	const dest = "expert_tensor_parallel_size"
 	im.set("plan.ep", im.s.number("expert_model_parallel_size"), "expert_model_parallel_size")
 	switch {
-	case im.s.has(dest):
-		im.set("plan.etp", im.s.number(dest), dest)
-	case im.s.defaults[dest] != "":
+	case im.s.number("num_experts") == 0 && im.modelLayers == 0:
+		im.assume("plan.etp", 1, "no experts")
+	case im.s.number("num_experts") > 0 && im.s.has(dest) && tp%max(1, im.s.number(dest)) != 0:
+		im.fail(dest, "%s %d: Megatron-LM runs it with %s %d, but planc prices only values that divide that",
+			im.name(dest), im.s.number(dest), im.name("tensor_model_parallel_size"), tp)
+	case im.s.has(dest), im.s.defaults[dest] != "":
 		im.set("plan.etp", im.s.number(dest), dest)
 	case im.s.number("num_experts") > 0:
 		im.assume("plan.etp", tp, "default of "+im.name(dest))
@@ -107,6 +117,9 @@ func (im *planReader) sequence(tp int) {
 // pipeline sets the schedule and the layers of stages.
 func (im *planReader) pipeline() {
 	pp, layers := im.s.number("pipeline_model_parallel_size"), im.layers()
+	if im.givenLayers > 0 && im.s.has(layersOfChunk) {
+		layers = im.givenLayers // the number of chunks follows from the model that is trained
+	}
 	vpp, dest := im.virtualStages(pp, layers)
 	im.set("plan.vpp", vpp, dest)
 	why := fmt.Sprintf("%s %d", im.name("pipeline_model_parallel_size"), pp)
@@ -135,8 +148,7 @@ func (im *importer) layers() int {
 
 // virtualStages returns the number of chunks of a stage, and the setting that says it.
 func (im *planReader) virtualStages(pp, layers int) (int, string) {
-	const stages, perStage, layout = "num_virtual_stages_per_pipeline_rank", "num_layers_per_virtual_pipeline_stage",
-		"pipeline_model_parallel_layout"
+	const stages, perStage, layout = chunksOfStage, layersOfChunk, "pipeline_model_parallel_layout"
 	given := slices.DeleteFunc([]string{stages, perStage, layout}, func(d string) bool { return !im.s.has(d) })
 	if len(given) > 1 {
 		im.fail(given[1], "%s and %s exclude each other: remove one", im.name(given[0]), im.name(given[1]))
@@ -161,8 +173,12 @@ func (im *planReader) virtualStages(pp, layers int) (int, string) {
 			return 1, perStage
 		}
 		if n < 1 || total%(pp*max(1, n)) != 0 {
-			im.fail(perStage, "%s %d: %d layers in %d stages do not split into chunks of %[2]d", im.name(perStage), n,
-				total, pp)
+			fix := nearestNumbers(n, total, func(n int) bool { return total%(pp*n) == 0 })
+			if fix != "" {
+				fix = ": use " + fix
+			}
+			im.fail(perStage, "%s %d: %d layers in %d stages do not split into chunks of %[2]d%[5]s", im.name(perStage),
+				n, total, pp, fix)
 			return 1, perStage
 		}
 		return total / pp / n, perStage
@@ -274,12 +290,50 @@ func (im *planReader) stageLayers(pp, vpp, layers int) {
 	case im.extraLayers() > 0:
 		counts, dest = im.withExtraLayers(pp*vpp, layers)
 	case layers > 0 && layers%(pp*vpp) != 0:
-		im.fail("num_layers", "%s %d: %d stages of %d chunks do not divide the layers; use %s", im.name("num_layers"),
-			layers, pp, vpp, im.name(layout))
+		im.unevenStages(pp, vpp, layers)
 	}
 	if counts != nil {
 		im.set("plan.stage_layers", yamlList(counts), dest)
 	}
+}
+
+// unevenStages reports stages or chunks that do not divide the layers, with values that do, if there are any.
+func (im *planReader) unevenStages(pp, vpp, layers int) {
+	dest, n, isGood := "pipeline_model_parallel_size", pp, func(n int) bool {
+		return layers%(n*vpp) == 0 && (n > 1 || vpp == 1) && im.canHave(n)
+	}
+	if layers%pp == 0 || !im.s.has(dest) {
+		dest, n, isGood = chunksOfStage, vpp, func(n int) bool { return n > 1 && layers%(pp*n) == 0 }
+	}
+	fix := im.name("pipeline_model_parallel_layout")
+	if near := nearestNumbers(n, layers, isGood); near != "" {
+		fix = near + ", or " + fix
+	}
+	words := fmt.Sprintf("%d stages", pp)
+	if vpp > 1 {
+		words += fmt.Sprintf(" of %d chunks", vpp)
+	}
+	im.fail(dest, "%s %d: %s do not divide %d layers: use %s", im.name(dest), n, words, layers, fix)
+}
+
+// nearestNumbers returns the good numbers next to one, up to a limit: "2 or 4"; "" if there is none.
+func nearestNumbers(n, limit int, isGood func(int) bool) string {
+	numbers := make([]int, limit)
+	for i := range numbers {
+		numbers[i] = i + 1
+	}
+	return ir.NearestNumbers(n, numbers, isGood)
+}
+
+// canHave reports whether a number of stages divides the devices and leaves whole micro-batches, as far as the script
+// says them.
+func (im *planReader) canHave(pp int) bool {
+	ranks := im.s.number("tensor_model_parallel_size") * im.s.number("context_parallel_size") * pp
+	if im.cluster == 0 || ranks == 0 {
+		return true
+	}
+	batch, micro := im.s.number("global_batch_size"), max(1, im.s.number("micro_batch_size"))
+	return im.cluster%ranks == 0 && batch%(micro*im.cluster/ranks) == 0
 }
 
 // unevenEnds returns the layers of chunks if the first or last stage has a number of its own.

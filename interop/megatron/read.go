@@ -22,12 +22,14 @@ type source struct {
 	settings  *settings
 	devices   int // that the launcher starts; 0 if the file does not say it
 	perNode   int
+	nodes     interop.NodeCount
 	env       map[string]string
 	launch    []interop.Key // options of the launcher, and words that are no options
 	script    *shell.Script // nil for a log
 	launcher  *shell.Launch // nil without one
 	list      []shell.Word  // of a script: the program's arguments
-	isDump    bool          // the list of a log
+	isDump    bool          // settings with their values, and not a script: a log, YAML
+	isLog     bool          // the list of arguments in a log
 	suggested int           // options for which a similar one was looked up
 	notes     []interop.Note
 	diags     ir.Diags
@@ -71,6 +73,7 @@ func (d *dialect) read(f interop.File, open shell.Open, o interop.Options) *sour
 		src = d.evaluate(f, open, l.define(true))
 	}
 	src.readLaunch(l.own())
+	src.readNodes(l)
 	l.compare(src, f.Name)
 	src.settings = newSettings(d.parse(src))
 	src.settings.defaults = d.defaults
@@ -105,6 +108,7 @@ func (src *source) chooseCommand(d *dialect) {
 			src.diags.Addf(pos, Undefined, "%s (it decides whether %s runs)", msg, src.launcher.Program)
 		}
 		src.cutOff(d)
+		src.noteOtherRuns(launches)
 		return
 	}
 	for i := range src.script.Commands {
@@ -278,17 +282,28 @@ func (src *source) stray(d *dialect, w *shell.Word) {
 	src.launch = append(src.launch, key)
 }
 
+// deepspeedOptions are options of DeepSpeed that make the training one of Megatron-DeepSpeed.
+var deepspeedOptions = []string{"--deepspeed", "--deepspeed_config"}
+
+// mostSuggestions is the number of unknown options for which a known one is sought, which takes time.
+const mostSuggestions = 20
+
 // check reports what is wrong with an argument, and sets a flag's value.
 func (a *argument) check(d *dialect, src *source) (diags ir.Diags) {
 	o := a.option
 	if o == nil {
+		if d == plain && slices.Contains(deepspeedOptions, a.spelled) {
+			diags.Addf(a.pos, BadOption, "%s is an option of Megatron-DeepSpeed, whose scripts planc does not read: "+
+				"give the ds_config.json instead, with the model (--model), and the other degrees as --set plan.tp=N",
+				a.spelled)
+			return diags
+		}
 		if first, _, ok := strings.Cut(a.spelled, " "); ok && d.option(first) != nil {
 			diags.Addf(a.pos, BadOption, "%s ...: quotes make this one argument, which is no option: remove the "+
 				"quotes around it, or around the variable that has it", first)
 			return diags
 		}
-		const limit = 20 // suggestions, each of which takes time
-		if d == swift || src.suggested == limit {
+		if d == swift || src.suggested == mostSuggestions {
 			return nil // ms-swift has many options of its own
 		}
 		src.suggested++
@@ -309,7 +324,7 @@ func (a *argument) check(d *dialect, src *source) (diags ir.Diags) {
 		return diags
 	}
 	if a.unknown != nil {
-		if o.use == "taken" {
+		if o.use == "taken" && !o.isOfRate() {
 			pos, msg := src.script.Explain(a.unknown)
 			diags.Addf(pos, Undefined, "%s (%s needs it)", msg, a.spelled)
 		}
@@ -323,10 +338,10 @@ func (a *argument) check(d *dialect, src *source) (diags ir.Diags) {
 	if o.use != "taken" { // Megatron-LM will report it, and the plan does not depend on it
 		return diags
 	}
-	for _, value := range a.values {
+	for i, value := range a.values {
 		isNone := d.flagValues && value == "none" // ms-swift's word for no recomputation
 		if why := o.check(value); why != "" && !isNone {
-			diags.Addf(a.pos, BadOption, "%s %s: the value %s", a.spelled, value, why)
+			diags.Addf(src.posOf(a, i), BadOption, "%s %s: the value %s", a.spelled, value, why)
 		}
 	}
 	return diags
@@ -351,4 +366,16 @@ func (o *Option) wanted() string {
 func isDump(data []byte) bool {
 	return bytes.Contains(data, []byte("tensor_model_parallel_size .")) ||
 		bytes.Contains(data, []byte("- end of arguments -"))
+}
+
+// posOf returns where to change a value of an argument: the definition of a variable on another line, or else the
+// option.
+func (src *source) posOf(a *argument, i int) ir.Pos {
+	if i >= len(a.words) || src.script == nil {
+		return a.pos
+	}
+	if at := src.script.Pos(&a.words[i]); at.Line > 0 && at.Line != a.pos.Line {
+		return at
+	}
+	return a.pos
 }

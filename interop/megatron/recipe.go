@@ -26,9 +26,12 @@ func (im *recipeReader) batch() {
 	if s.has(seq) {
 		im.set("train.seq_len", s.number(seq), seq)
 	}
-	const dest = "global_batch_size"
-	if s.text(dest) != "" {
+	const dest = globalDest
+	switch {
+	case s.text(dest) != "":
 		im.set("train.global_batch", s.number(dest), dest)
+		return
+	case s.has(scheduleDest):
 		return
 	}
 	if n := im.replicas(); n > 0 {
@@ -65,6 +68,10 @@ func (im *recipeReader) precision() {
 		switch {
 		case name == "fp8":
 			im.set("train.precision", "fp8", "fp8")
+			if dest == "" {
+				im.out.Warn(im.s.pos("fp8"), "%s without %s keeps parameters, gradients and activations in "+
+					"FP32, and planc prices them in BF16: add %[2]s", im.name("fp8"), im.name("bf16"))
+			}
 		case dest == "":
 			im.assume("train.precision", "f32", "neither "+im.name("bf16")+" nor "+im.name("fp16"))
 		default:
@@ -92,6 +99,10 @@ func (im *recipeReader) stateTypes(compute string) (out []stateType) {
 		out = append(out, stateType{"grads", "bf16", "grad_reduce_in_bf16"}, stateType{"reduce", "bf16",
 			"grad_reduce_in_bf16"})
 	}
+	if compute == "fp16" && s.flag("accumulate_allreduce_grads_in_fp32") {
+		im.note("accumulate_allreduce_grads_in_fp32", "gradients are accumulated and reduced in fp32, and planc "+
+			"prices fp16: 2 bytes a parameter more, and twice the bytes to reduce")
+	}
 	if !s.flag("use_precision_aware_optimizer") {
 		return out
 	}
@@ -109,8 +120,13 @@ func (im *recipeReader) stateTypes(compute string) (out []stateType) {
 	if second := s.text("exp_avg_sq_dtype"); second != s.text("exp_avg_dtype") {
 		im.note("exp_avg_sq_dtype", "planc has one type for both moments, and takes "+im.name("exp_avg_dtype"))
 	}
-	if len(out) == 0 {
-		im.note("use_precision_aware_optimizer", "")
+	const aware = "use_precision_aware_optimizer"
+	switch {
+	case compute == "bf16" && !s.has("fp8") && elems[s.text("main_params_dtype")] == "f32":
+		im.note(aware, "with bf16 weights, TransformerEngine keeps 2 of the 4 bytes of a main parameter "+
+			"(store_param_remainders); planc prices 4")
+	case len(out) == 0:
+		im.note(aware, "")
 	}
 	return out
 }
@@ -130,10 +146,15 @@ func (im *recipeReader) optimizer() {
 		return
 	}
 	im.set("train.optimizer.lr", im.s.text("lr"), "lr")
-	if im.s.text("optimizer") == "adam" {
+	switch im.s.text(dest) {
+	case "adam":
 		im.betas()
+	case "sgd":
+		im.set("train.optimizer.momentum", floatText(im.s.float("sgd_momentum")), "sgd_momentum")
 	}
-	im.decay()
+	im.set("train.optimizer.weight_decay", im.s.text("weight_decay"), "weight_decay")
+	im.set("train.optimizer.clip_norm", im.s.text("clip_grad"), "clip_grad")
+	(&rateReader{im.importer}).read()
 }
 
 func (im *recipeReader) betas() {
@@ -146,38 +167,14 @@ func (im *recipeReader) betas() {
 	im.used(first, second)
 	im.set("train.optimizer.betas", "["+s.text(first)+", "+s.text(second)+"]", dest)
 	im.set("train.optimizer.eps", floatText(s.float("adam_eps")), "adam_eps")
-	im.set("train.optimizer.weight_decay", s.text("weight_decay"), "weight_decay")
-	im.set("train.optimizer.clip_norm", s.text("clip_grad"), "clip_grad")
-}
-
-// decayKinds maps the styles of learning-rate decay to planc's schedules.
-var decayKinds = map[string]string{"constant": "constant", "linear": "linear", "cosine": "cosine",
-	"inverse-square-root": "inverse_sqrt"}
-
-func (im *recipeReader) decay() {
-	const dest = "lr_decay_style"
-	kind := decayKinds[im.s.text(dest)]
-	if kind == "" {
-		im.note(dest, "planc reads constant, linear, cosine and inverse-square-root")
-		return
-	}
-	im.set("train.schedule.kind", kind, dest)
-	if n := im.s.number("lr_warmup_iters"); n > 0 {
-		im.set("train.schedule.warmup", n, "lr_warmup_iters")
-	}
-	if im.s.float("min_lr") > 0 {
-		im.set("train.schedule.min_lr", im.s.text("min_lr"), "min_lr")
-	}
 }
 
 // length sets the number of steps.
 func (im *recipeReader) length() {
 	s := im.s
-	switch batch := s.number("global_batch_size"); {
-	case s.number("train_iters") > 0:
-		im.set("train.steps", s.number("train_iters"), "train_iters")
-	case s.number("train_samples") > 0 && batch > 0:
-		im.set("train.steps", max(1, s.number("train_samples")/batch), "train_samples")
+	steps, dest := s.steps()
+	if steps > 0 {
+		im.set("train.steps", steps, dest)
 	}
 	if s.has("seed") && s.number("seed") >= 0 {
 		im.set("train.seed", s.number("seed"), "seed")

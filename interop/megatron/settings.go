@@ -75,6 +75,19 @@ func (s *settings) float(dest string) float64 {
 	return x
 }
 
+// steps returns the number of steps, and the setting that says it; 0 if none does.
+func (s *settings) steps() (n int, dest string) {
+	const iterations, samples = "train_iters", "train_samples"
+	batch := s.number(globalDest)
+	switch {
+	case s.number(iterations) > 0:
+		return s.number(iterations), iterations
+	case s.number(samples) > 0 && batch > 0:
+		return max(1, s.number(samples)/batch), samples
+	}
+	return 0, iterations
+}
+
 // flag returns a setting that is true or false.
 func (s *settings) flag(dest string) bool {
 	if a := s.byDest[dest]; a != nil {

@@ -14,14 +14,8 @@ var fsdpStages = map[string]int{"no_shard": 0, "optim": 1, "optim_grads": 2, "op
 // sharding sets the ZeRO stage, and the replicas over which state is sharded.
 func (im *planReader) sharding() {
 	zero, dest := im.zero()
-	replicas := im.replicas()
-	if replicas == 1 { // Megatron-LM accepts the option, which then has no effect
-		im.assume("plan.zero", 0, "one replica")
-		im.assume("plan.zero_group", 1, "one replica")
-		return
-	}
 	im.set("plan.zero", zero, dest)
-	im.groups(zero, replicas)
+	im.groups(zero, im.replicas())
 }
 
 // zero returns the ZeRO stage and the setting that says it.
@@ -55,7 +49,7 @@ func (im *planReader) groups(zero, replicas int) {
 	const dest = "num_distributed_optimizer_instances"
 	instances := max(1, im.s.number(dest))
 	switch {
-	case zero == 0:
+	case zero == 0 || replicas == 1:
 		im.assume("plan.zero_group", 1, "no sharding")
 	case replicas == 0 && instances > 1:
 		im.note(dest, "planc needs the number of devices to read it: give --nodes and --devices")
@@ -69,7 +63,7 @@ func (im *planReader) groups(zero, replicas int) {
 
 // recompute sets what the backward pass recomputes.
 func (im *planReader) recompute(tp int) {
-	const dest = "recompute_granularity"
+	const dest = granularity
 	kind, from := im.s.text(dest), dest
 	if im.s.flag("recompute_activations") {
 		kind, from = "selective", "recompute_activations"
@@ -119,7 +113,7 @@ func (im *planReader) fullRecompute(largest int) {
 		if im.s.has(method) {
 			missing = count
 		}
-		im.fail("recompute_granularity", "%s full needs %s: add %s", im.name("recompute_granularity"),
+		im.fail(granularity, "%s full needs %s: add %s", im.name(granularity),
 			im.name(missing), map[string]string{method: im.name(method) + " uniform " + im.name(count) + " 1",
 				count: im.name(count) + " 1"}[missing])
 		return
@@ -145,7 +139,7 @@ func (im *planReader) fullRecompute(largest int) {
 func (im *planReader) allLayers(largest int, from string) {
 	if largest > 0 {
 		im.out.SetField(interop.Field{Path: "plan.recompute_layers", Value: strconv.Itoa(largest), From: from,
-			Pos: im.s.pos("recompute_granularity"), OfModel: true})
+			Pos: im.s.pos(granularity), OfModel: true})
 	}
 }
 

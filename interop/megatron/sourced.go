@@ -13,7 +13,8 @@ import (
 
 // Files that a script sources: they are given with the script, or stand in its folder.
 
-// mainFile returns the script among some files: the first that is neither a model nor sourced by another one.
+// mainFile returns the script among some files: the first that is neither a model nor sourced by another one, and has
+// options of Megatron-LM if one has.
 func (d *dialect) mainFile(files []interop.File, o interop.Options) interop.File {
 	var scripts []interop.File
 	for _, f := range files {
@@ -27,16 +28,20 @@ func (d *dialect) mainFile(files []interop.File, o interop.Options) interop.File
 	if len(scripts) == 1 {
 		return scripts[0]
 	}
-	isSourced := map[string]bool{}
+	isSourced, hasOptions := map[string]bool{}, map[string]bool{}
 	for _, f := range scripts {
 		src := d.read(f, opener(f, scripts, o), o)
+		hasOptions[f.Name] = len(src.settings.arguments) > 0
 		for _, name := range src.sourced() {
 			if name != f.Name {
 				isSourced[name] = true
 			}
 		}
 	}
-	i := slices.IndexFunc(scripts, func(f interop.File) bool { return !isSourced[f.Name] })
+	i := slices.IndexFunc(scripts, func(f interop.File) bool { return !isSourced[f.Name] && hasOptions[f.Name] })
+	if i < 0 {
+		i = slices.IndexFunc(scripts, func(f interop.File) bool { return !isSourced[f.Name] })
+	}
 	return scripts[max(0, i)]
 }
 

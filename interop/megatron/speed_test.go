@@ -24,18 +24,37 @@ func TestLargeScript(t *testing.T) {
 	for i := range many {
 		define[fmt.Sprint("T", i)] = "2"
 	}
-	var before, after syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &before); err != nil {
-		t.Fatal(err)
-	}
-	im := importText(t, b.String(), interop.Options{Define: define})
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &after); err != nil {
-		t.Fatal(err)
-	}
-	took := time.Duration(after.Utime.Nano() - before.Utime.Nano())
+	im, took := timedImport(t, b.String(), interop.Options{Define: define})
 	const limit = 2 * time.Second
 	if took > limit || len(im.Keys) < 2*many {
 		t.Errorf("%v for %d keys", took, len(im.Keys))
 	}
 	t.Log(took)
+}
+
+// A script of 10 MB is imported within a second of processor time.
+func TestScriptOf10MB(t *testing.T) {
+	var b strings.Builder
+	for b.Len() < 10<<20 {
+		b.WriteString("# a comment that is long enough to be read\nrun --one 1 \\\n  --two \"$TWO\" 'three' # end\n")
+	}
+	im, took := timedImport(t, b.String()+small, interop.Options{})
+	if took > time.Second || !im.Has("plan.tp") {
+		t.Errorf("%v", took)
+	}
+	t.Log(took)
+}
+
+// timedImport imports a script and returns the processor time that it takes in user mode.
+func timedImport(t *testing.T, text string, o interop.Options) (im *interop.Import, took time.Duration) {
+	t.Helper()
+	var before, after syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &before); err != nil {
+		t.Fatal(err)
+	}
+	im = importText(t, text, o)
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &after); err != nil {
+		t.Fatal(err)
+	}
+	return im, time.Duration(after.Utime.Nano() - before.Utime.Nano())
 }

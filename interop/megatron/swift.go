@@ -6,7 +6,9 @@ import (
 	"strings"
 
 	"github.com/planc-dev/planc/interop"
+	"github.com/planc-dev/planc/interop/keytable"
 	"github.com/planc-dev/planc/interop/shell"
+	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
 )
 
@@ -28,7 +30,6 @@ var swiftDefaults = map[string]string{
 
 // swiftNotes say what options of ms-swift's own change.
 var swiftNotes = map[string]string{
-	"tuner_type":   "planc prices full training; with LoRA, gradients and optimizer state are those of the adapters",
 	"padding_free": "removes padding, so that steps take less time than planc predicts",
 	"model":        "the shape of the model is in its config.json: add that as a second file, or give --model",
 }
@@ -42,6 +43,27 @@ var swiftPlain = map[string]string{
 	"save_safetensors": "", "use_hf": "", "model_author": "", "model_name": "", "strict": "", "loss_scale": "",
 	"truncation_strategy": "", "streaming": "", "columns": "", "add_version": "", "mcore_model": "", "torch_dtype": "",
 	"report_to": "", "logging_steps": "", "save_steps": "", "eval_steps": "", "check_model": "", "load": "",
+	"max_epochs": "", "num_train_epochs": "", "lora_rank": "", "lora_alpha": "", "lora_dropout": "", "lora_bias": "",
+	"lora_dtype": "", "use_rslora": "", "target_modules": "", "target_regex": "", "modules_to_save": "",
+	"merge_lora": "",
+}
+
+// swiftTuners are the options that say what is trained: all parameters with the value full, or else adapters.
+var swiftTuners = []string{"tuner_type", "train_type", "sft_type"}
+
+// accountOther adds the key of an option that Megatron-LM does not have.
+func (im *importer) accountOther(key interop.Key, a *argument) {
+	name := strings.ReplaceAll(strings.TrimPrefix(a.spelled, "--"), "-", "_")
+	note, isPlain := im.dialect.harmless[name]
+	switch isTuner := im.dialect == swift && slices.Contains(swiftTuners, name); {
+	case isTuner && a.text() != "full":
+		im.out.Account(key, interop.Unsupported, interop.AdaptersNote)
+	case isTuner || isPlain:
+		im.out.Account(key, interop.NoEffect, note)
+	default:
+		im.out.Account(key, interop.Unsupported, im.otherProgram(a))
+		im.noteMisspelt(a)
+	}
 }
 
 var swift = &dialect{format: "swift", option: swiftOption, spell: spellSwift, isProgram: isSwift,
@@ -76,6 +98,22 @@ func spellSwift(o *Option) string {
 	return "--" + o.Dest
 }
 
+// nearestSwift returns the option that a misspelt name of ms-swift's probably means, of those that decide the plan.
+// It returns nil if there is none.
+func nearestSwift(name string) *Option {
+	var names []string
+	for _, o := range options().all {
+		if o.use == "taken" {
+			names = append(names, spellSwift(o))
+		}
+	}
+	isLonger := func(full string) bool { return !strings.HasPrefix(full, "--"+name+"_") }
+	if begin := slices.DeleteFunc(slices.Clone(names), isLonger); len(begin) == 1 {
+		return swiftOption(begin[0])
+	}
+	return swiftOption(ir.Nearest("--"+name, names))
+}
+
 // isSwift reports whether a program is ms-swift's: "megatron sft".
 func isSwift(program string) bool {
 	return strings.HasPrefix(program, "megatron ") || strings.HasSuffix(program, "sft.py") ||
@@ -84,6 +122,12 @@ func isSwift(program string) bool {
 
 // swiftCommands are the second words of ms-swift's command lines.
 var swiftCommands = []string{"sft", "pt", "rlhf"}
+
+// Variables that say how many processes ms-swift starts.
+const (
+	nodesVariable   = "NNODES"
+	perNodeVariable = "NPROC_PER_NODE"
+)
 
 // swiftLaunches returns the commands that start ms-swift's trainer. It starts its processes itself, as many as
 // NPROC_PER_NODE and NNODES say.
@@ -97,7 +141,7 @@ func swiftLaunches(s *shell.Script) (out []shell.Launch) {
 				continue
 			}
 			l := shell.Launch{Command: c, Program: "megatron " + c.Words[j].Text(), Start: j + 1}
-			l.Nodes, l.PerNode = max(1, envNumber(s, c, "NNODES")), envNumber(s, c, "NPROC_PER_NODE")
+			l.Nodes, l.PerNode = max(1, envNumber(s, c, nodesVariable)), envNumber(s, c, perNodeVariable)
 			l.Total = l.Nodes * l.PerNode
 			out = append(out, l)
 			break
@@ -120,15 +164,25 @@ func envNumber(s *shell.Script, c *shell.Command, name string) int {
 // ImportSwift reads a script that starts ms-swift's Megatron trainer.
 func ImportSwift(files []interop.File, o interop.Options) (*interop.Import, error) {
 	im, err := swift.importFiles(files, o)
-	if err == nil && !im.Has("model") {
-		takeHubModel(im)
+	if err != nil {
+		return im, err
 	}
-	return im, err
+	if !im.Has("model") {
+		takeHubModel(im)
+		return im, nil
+	}
+	if i := slices.IndexFunc(im.Keys, isHubModel); i >= 0 && slices.ContainsFunc(files, keytable.IsModel) {
+		im.Keys[i].Use, im.Keys[i].Note = interop.NoEffect, "the given config.json has the shape of the model"
+	}
+	return im, nil
 }
+
+// isHubModel reports whether a key names the model.
+func isHubModel(k interop.Key) bool { return k.Name == "--model" }
 
 // takeHubModel takes the model that --model names, if the catalogue has it.
 func takeHubModel(im *interop.Import) {
-	i := slices.IndexFunc(im.Keys, func(k interop.Key) bool { return k.Name == "--model" })
+	i := slices.IndexFunc(im.Keys, isHubModel)
 	if i < 0 {
 		return
 	}
@@ -185,11 +239,9 @@ func WriteSwift(t *interop.Target) ([]byte, error) {
 			a.add(v.Key, quoteList(v.Text))
 		}
 	}
-	if t.Job.Train.Precision.Compute == "fp16" {
-		a.add("--fp16", "true")
+	for _, s := range RecipeSettings(t.Job) {
+		a.add(spellSwift(options().byDest[s.Dest][0]), s.Value)
 	}
-	a.add("--lr", number(t.Job.Train.Optimizer.LR))
-	a.add("--train_iters", max(1, t.Job.Train.Steps))
 	w.array("ARGS", a.args)
 	w.line(`megatron sft "${ARGS[@]}" "$@"`)
 	return []byte(w.out.String()), nil

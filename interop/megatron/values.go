@@ -86,11 +86,11 @@ func (v *valueList) pipeline(p *ir.Plan, t *interop.Target) {
 	counts := chunks(p)
 	even := p.PP == 1 || isEven(counts)
 	if even && p.VPP > 1 {
-		v.number("num_virtual_stages_per_pipeline_rank", p.VPP, "vpp", "schedule")
+		v.number(chunksOfStage, p.VPP, "vpp", "schedule")
 	} else {
-		v.absent("vpp", "num_virtual_stages_per_pipeline_rank")
+		v.absent("vpp", chunksOfStage)
 	}
-	v.absent("vpp", "num_layers_per_virtual_pipeline_stage")
+	v.absent("vpp", layersOfChunk)
 	if even {
 		v.absent("stage_layers", "pipeline_model_parallel_layout")
 	} else {
@@ -99,6 +99,27 @@ func (v *valueList) pipeline(p *ir.Plan, t *interop.Target) {
 	v.absent("stage_layers", "decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers",
 		"account_for_embedding_in_pipeline_split", "account_for_loss_in_pipeline_split")
 	v.flag("use_tp_pp_dp_mapping", p.PP > 1 && pipelineFirst(p.AxisOrder), "axis_order")
+}
+
+// The settings that say the number of virtual stages, of which a file has one.
+const (
+	chunksOfStage = "num_virtual_stages_per_pipeline_rank"
+	layersOfChunk = "num_layers_per_virtual_pipeline_stage"
+)
+
+// withLayersOfChunk returns values that say the virtual stages by their number of layers.
+func withLayersOfChunk(all []interop.Value, p *ir.Plan, spell func(dest string) string) []interop.Value {
+	find := func(dest string) int {
+		return slices.IndexFunc(all, func(v interop.Value) bool { return v.Key == spell(dest) })
+	}
+	from, to := find(chunksOfStage), find(layersOfChunk)
+	if all[from].IsAbsent {
+		return all
+	}
+	all[from].IsAbsent, all[from].Text = true, ""
+	all[to].IsAbsent, all[to].Text = false, strconv.Itoa(chunks(p)[0])
+	all[to].Plan = []string{"pp", "vpp", "schedule"}
+	return all
 }
 
 // pipelineFirst reports whether consecutive ranks lie along pp before dp.
@@ -182,15 +203,13 @@ func (v *valueList) sharding(p *ir.Plan, t *interop.Target) {
 			v.flag(dest, true, "zero")
 			v.values[len(v.values)-1].Why = "planc prices this overlap"
 		}
-		return
 	}
-	v.absent("zero", "overlap_param_gather") // Megatron-LM refuses it without sharding
 }
 
 // recompute adds what is recomputed.
 func (v *valueList) recompute(p *ir.Plan) {
 	v.absent("recompute", "recompute_activations")
-	const granularity, method, count = "recompute_granularity", "recompute_method", "recompute_num_layers"
+	const method, count = "recompute_method", "recompute_num_layers"
 	switch p.Recompute {
 	case "none":
 		v.absent("recompute", granularity, method, count)
@@ -210,9 +229,12 @@ func (v *valueList) recompute(p *ir.Plan) {
 	v.flag("distribute_saved_activations", p.RecomputeSplit, "recompute_split")
 }
 
+// connectionsEnv is the number of queues from the CPU to a GPU.
+const connectionsEnv = "CUDA_DEVICE_MAX_CONNECTIONS"
+
 // environment adds the variables that belong to the plan.
 func (v *valueList) environment(p *ir.Plan, t *interop.Target) {
-	const name = "CUDA_DEVICE_MAX_CONNECTIONS"
+	const name = connectionsEnv
 	isBlackwell := strings.HasPrefix(t.Hardware.GPU.Arch, "sm_10") || strings.HasPrefix(t.Hardware.GPU.Arch, "sm_12")
 	switch {
 	case isFSDP(t):

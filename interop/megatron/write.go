@@ -2,6 +2,7 @@ package megatron
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/planc-dev/planc/interop"
@@ -38,6 +39,9 @@ func Write(t *interop.Target) ([]byte, error) {
 	w.array("TORCHRUN_ARGS", []string{"--nnodes $NNODES", "--nproc_per_node $GPUS_PER_NODE",
 		"--node_rank ${NODE_RANK:-0}", "--master_addr ${MASTER_ADDR:-localhost}",
 		"--master_port ${MASTER_PORT:-6000}"})
+	if !runsGroupedGEMM(t.Hardware.GPU.Arch) {
+		model = slices.DeleteFunc(model, func(arg string) bool { return arg == groupedGEMM })
+	}
 	w.array("MODEL_ARGS", model)
 	w.array("PARALLEL_ARGS", planArguments(t))
 	w.array("TRAIN_ARGS", trainArguments(t.Job))
@@ -129,6 +133,7 @@ func (a *argumentList) schedule(r *spec.Train) {
 	if r.Schedule.Kind == "wsd" {
 		a.add("--lr-decay-style", "WSD")
 		a.add("--lr-wsd-decay-iters", r.Schedule.Decay)
+		a.add("--lr-wsd-decay-style", "linear")
 	}
 	if r.Schedule.Warmup > 0 {
 		a.add("--lr-warmup-iters", r.Schedule.Warmup)

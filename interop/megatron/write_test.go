@@ -18,7 +18,7 @@ func target(t *testing.T, script, cluster string, change func(p *ir.Plan)) *inte
 	problem := q.Problem()
 	p := ir.SerialPlan(q.Config.Layers, 1, problem.Precision)
 	change(&p)
-	return &interop.Target{Plan: p, Job: q.Job, Hardware: q.Hardware, PaddedVocab: q.Config.Vocab}
+	return &interop.Target{Plan: p, Job: q.Job, Hardware: q.Hardware}
 }
 
 // llama70 is the plan of testdata/llama70.sh.

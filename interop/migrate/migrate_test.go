@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -62,6 +63,46 @@ func report(t *testing.T, text string, sets ...string) *Report {
 	return r
 }
 
+// questionOfFiles reads files as the question that they ask, with overrides.
+func questionOfFiles(t *testing.T, files []interop.File, read planner.ReadFile,
+	over []spec.Override) (*Source, *planner.Question) {
+	t.Helper()
+	s, err := ReadFor(files, "", interop.Options{}, read, over)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := s.Question(read, over...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, q
+}
+
+// reportOf reads files and checks their plan.
+func reportOf(t *testing.T, files []interop.File, read planner.ReadFile, over []spec.Override) *Report {
+	t.Helper()
+	s, q := questionOfFiles(t, files, read, over)
+	r, err := NewReport(s, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// reportsOfShort are the reports that tests have asked for, by files and overrides. Tests of this package run in
+// sequence and change no report.
+var reportsOfShort = map[string]*Report{}
+
+// reportOfShort checks the plan of a short file on H100. The search runs once for all tests.
+func reportOfShort(t *testing.T, one *shortFile) *Report {
+	t.Helper()
+	key := fmt.Sprintf("%s %q", one.files, one.sets)
+	if reportsOfShort[key] == nil {
+		reportsOfShort[key] = reportOf(t, one.files, noFiles, onH100(one.sets))
+	}
+	return reportsOfShort[key]
+}
+
 // Edits are diffs of the user's file: they change the keys of the plan, and nothing else.
 func TestEditsAreDiffsOfTheFile(t *testing.T) {
 	r := report(t, text)
@@ -99,12 +140,35 @@ func TestEditsAreDiffsOfTheFile(t *testing.T) {
 // Variables that belong to the best plan are named, with the value in the file.
 func TestVariablesOfThePlan(t *testing.T) {
 	r := report(t, strings.NewReplacer("gpt2-124m", "llama3-70b", "devices = 8", "devices = 64").Replace(text))
-	want := []Env{{"CONNECTIONS", "1", "", false, "needed with tp"}}
+	want := []Env{{"CONNECTIONS", "1", "", false, "needed with tp", false, r.Env[0].Keys}}
 	if r.Best == nil || r.Best.Plan.TP == 1 {
 		t.Fatalf("the best plan is %+v", r.Best)
 	}
 	if diff := cmp.Diff(want, r.Env); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// The variables of the file's own plan are named too. An edit keeps a variable that its plan does not need.
+func TestVariablesOfTheOwnPlan(t *testing.T) {
+	const arguments = "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 16 --hidden-size 2048 " +
+		"--seq-length 2048 --num-attention-heads 32 --max-position-embeddings 2048 --vocab-size 32000 --bf16 " +
+		"--micro-batch-size 1 " +
+		"--global-batch-size 64 \\\n  --tensor-model-parallel-size 8\n"
+	const name = "CUDA_DEVICE_MAX_CONNECTIONS"
+	for _, export := range []string{"", "export " + name + "=1\n"} {
+		file := interop.File{Name: "run.sh", Data: []byte(export + arguments)}
+		r := reportOf(t, []interop.File{file}, noFiles, onH100(nil))
+		if r.Best.Plan.TP > 1 || len(r.Env) > 0 {
+			t.Fatalf("the best plan is %v, with %v", r.Best.Plan, r.Env)
+		}
+		if len(r.EnvYours) != 1 || r.EnvYours[0].Name != name || r.EnvYours[0].IsSet != (export != "") {
+			t.Errorf("%q: %+v", export, r.EnvYours)
+		}
+		if !strings.Contains(r.Diff, "-  --tensor-model-parallel-size 8\n") || strings.Contains(r.Diff, "-"+export) &&
+			export != "" {
+			t.Errorf("the best plan's diff:\n%s", r.Diff)
+		}
 	}
 }
 
@@ -122,6 +186,21 @@ func TestErrorsAreInTheFile(t *testing.T) {
 	want := "jobs/run.txt:3:1: train.global_batch is 0; it must be at least 1 [OutOfRange]"
 	if err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// Without a cluster, a batch that follows from the number of devices is not called missing.
+func TestBatchOfUnknownCluster(t *testing.T) {
+	s := source(t, strings.Replace(text, "train.global_batch = 64\n", "", 1))
+	for _, cluster := range []string{"cluster.node=dgx-h10", "train.seed=1"} {
+		_, err := s.Question(noFiles, overrides(cluster)...)
+		if err == nil || strings.Contains(err.Error(), "global_batch") || !strings.Contains(err.Error(), "cluster") {
+			t.Errorf("%s: %v", cluster, err)
+		}
+	}
+	_, err := s.Question(noFiles, overrides("cluster.node=dgx-h100")...)
+	if err == nil || !strings.Contains(err.Error(), "train.global_batch is missing") {
+		t.Errorf("%v", err)
 	}
 }
 
@@ -270,15 +349,15 @@ func TestExport(t *testing.T) {
 	plan := decide(t, q)
 	whole, err := Export(&plain, q, plan, nil, interop.Options{})
 	want := "# plain\ntp = 4\npp = 1\nsp = true\nzero = 1\nmicro_batch = 4\nrecompute = none\n"
-	if err != nil || string(whole) != want {
-		t.Errorf("%s, %v", whole, err)
+	if err != nil || string(whole.Text) != want {
+		t.Errorf("%v, %v", whole, err)
 	}
 	edited, err := Export(&plain, q, plan, []interop.File{{Name: "run.txt",
 		Data: []byte("# plain, of ours\ntp = 2  # as always\nlog = yes\nrecompute = none\n")}}, interop.Options{})
-	want = "# plain, of ours\ntp = 4  # as always\nlog = yes\nrecompute = none\npp = 1\nsp = true\nzero = 1\n" +
+	want = "# plain, of ours\ntp = 4  # as always\nlog = yes\nrecompute = none\nsp = true\nzero = 1\n" +
 		"micro_batch = 4\n"
-	if err != nil || string(edited) != want {
-		t.Errorf("%s, %v", edited, err)
+	if err != nil || string(edited.Text) != want {
+		t.Errorf("%v, %v", edited, err)
 	}
 }
 
@@ -292,18 +371,18 @@ func TestEditsOfAccelerate(t *testing.T) {
 		t.Fatal(err)
 	}
 	like := interop.File{Name: "a.yaml", Data: []byte("distributed_type: FSDP\nnum_machines: 1\nnum_processes: 8\n" +
-		"fsdp_config:\n  fsdp_version: 2\n")}
+		"mixed_precision: bf16\nfsdp_config:\n  fsdp_version: 2\n")}
 	edited, err := Export(f, q, plan, []interop.File{like}, interop.Options{})
-	if err != nil || strings.Contains(string(edited), "ACCELERATE") {
+	if err != nil || strings.Contains(string(edited.Text), "ACCELERATE") {
 		t.Errorf("%s, %v", edited, err)
 	}
-	notes := Notes(f, q, plan)
-	if len(notes) != 1 || !strings.HasPrefix(notes[0], "set ACCELERATE_GRADIENT_ACCUMULATION_STEPS=2 in the "+
-		"environment (or accelerate launch --gradient_accumulation_steps 2; the file has no batch") {
-		t.Errorf("%q", notes)
+	if notes := edited.Notes; len(notes) != 1 || !strings.HasPrefix(notes[0],
+		"set ACCELERATE_GRADIENT_ACCUMULATION_STEPS=2 in the environment (or accelerate launch "+
+			"--gradient_accumulation_steps 2; the file has no batch") {
+		t.Errorf("%q", edited.Notes)
 	}
 	like.Data = []byte("distributed_type: DEEPSPEED\nnum_processes: 8\n")
-	const want = "a.yaml: the file trains with engine deepspeed, and the job names no engine; type --engine " +
+	const want = "a.yaml:1:1: the file trains with engine deepspeed, and the job names no engine; type --engine " +
 		"deepspeed to keep it, or --engine fsdp to change the file to that engine [CannotExport]"
 	if err := CheckLike(f, []interop.File{like}, interop.Options{}); err == nil || err.Error() != want {
 		t.Errorf("%v", err)
@@ -313,7 +392,7 @@ func TestEditsOfAccelerate(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if edited, err := Export(f, q, plan, []interop.File{like}, interop.Options{}); err != nil ||
-		!strings.HasPrefix(string(edited), "distributed_type: FSDP\n") {
+		!strings.HasPrefix(string(edited.Text), "distributed_type: FSDP\n") {
 		t.Errorf("%s, %v", edited, err)
 	}
 }
@@ -338,7 +417,7 @@ func TestRefusedExports(t *testing.T) {
 // Files that no format recognizes, and names that no format has, are refused with what is possible.
 func TestUnknownFormats(t *testing.T) {
 	_, err := Read([]interop.File{{Name: "a.md", Data: []byte("words")}}, "", interop.Options{})
-	if err == nil || !strings.HasPrefix(err.Error(), "a.md: this is no file of a trainer that planc recognizes; ") {
+	if err == nil || !strings.HasPrefix(err.Error(), "a.md:1:1: this is no file of a trainer that planc recognizes; ") {
 		t.Errorf("%v", err)
 	}
 	_, err = Read(nil, "plian", interop.Options{})

@@ -32,32 +32,35 @@ var together = []struct {
 +  "gradient_accumulation_steps": 4,
    "bf16": {"enabled": true},
 -  "zero_optimization": {"stage": 3, "offload_param": {"device": "cpu"}}
-+  "zero_optimization": {"stage": 1}
++  "zero_optimization": {"stage": 1, "offload_param": {"device": "none"}}
  }
 `},
-	{"deepspeed", []interop.File{
-		{Name: "ds.json", Data: []byte("{\n  \"train_micro_batch_size_per_gpu\": \"auto\",\n" +
+	{"hf", []interop.File{
+		{Name: "ds.json", Data: []byte("{\n  \"train_batch_size\": \"auto\",\n" +
+			"  \"train_micro_batch_size_per_gpu\": \"auto\",\n" +
 			"  \"gradient_accumulation_steps\": \"auto\",\n  \"bf16\": {\"enabled\": true},\n" +
 			"  \"zero_optimization\": {\"stage\": 3}\n}\n")},
 		{Name: "args.yaml", Data: []byte("per_device_train_batch_size: 4  # ours\ngradient_accumulation_steps: 2\n" +
-			"gradient_checkpointing: true\n")},
-	}, `--- ds.json
+			"bf16: true\ngradient_checkpointing: true\n")},
+	}, `--- args.yaml
++++ args.yaml
+@@ -1,4 +1,4 @@
+-per_device_train_batch_size: 4  # ours
+-gradient_accumulation_steps: 2
++per_device_train_batch_size: 2  # ours
++gradient_accumulation_steps: 4
+ bf16: true
+-gradient_checkpointing: true
++gradient_checkpointing: false
+--- ds.json
 +++ ds.json
-@@ -2,5 +2,5 @@
+@@ -3,5 +3,5 @@
    "train_micro_batch_size_per_gpu": "auto",
    "gradient_accumulation_steps": "auto",
    "bf16": {"enabled": true},
 -  "zero_optimization": {"stage": 3}
 +  "zero_optimization": {"stage": 1}
  }
---- args.yaml
-+++ args.yaml
-@@ -1,3 +1,2 @@
--per_device_train_batch_size: 4  # ours
--gradient_accumulation_steps: 2
--gradient_checkpointing: true
-+per_device_train_batch_size: 2  # ours
-+gradient_accumulation_steps: 4
 `},
 	{"hf", []interop.File{
 		{Name: "args.yaml", Data: []byte("per_device_train_batch_size: 4\ngradient_accumulation_steps: 2\n" +
@@ -106,7 +109,7 @@ func TestPatchesOfSeveralFiles(t *testing.T) {
 		}
 		to := check.From()
 		to.Zero, to.MicroBatch, to.MicroBatches, to.Recompute, to.RecomputeLayers = 1, 2, 4, "none", 0
-		patch, note := s.diffOf(q, check.From(), to)
+		patch, note, _ := s.diffOf(q, check.From(), to)
 		if diff := cmp.Diff(c.patch, patch); diff != "" || note != "" {
 			t.Errorf("%s: %s\n%s", c.format, note, diff)
 		}
@@ -114,8 +117,8 @@ func TestPatchesOfSeveralFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c.format == "deepspeed" && string(exported) != c.patch {
-			t.Errorf("%s: an export gives another patch:\n%s", c.format, exported)
+		if string(exported.Text) != c.patch {
+			t.Errorf("%s: an export gives another patch:\n%s", c.format, exported.Text)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -24,7 +25,9 @@ var plain = interop.Format{Name: "plain", Title: "a plain list", Engine: "megatr
 	},
 	Import: importPlain, Values: plainValues, Write: writePlain}
 
+// TestMain adds the format, and sets the garbage collector as planc does when it searches.
 func TestMain(m *testing.M) {
+	debug.SetGCPercent(400)
 	formats.All = append(formats.All, &plain)
 	os.Exit(m.Run())
 }

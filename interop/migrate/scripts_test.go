@@ -86,8 +86,8 @@ func TestAModelThatTheCatalogueDoesNotHaveIsNamed(t *testing.T) {
 	}
 }
 
-// An edit of the virtual stages removes the option that says them in another way.
-func TestEditsLeaveNoOptionThatExcludesAnother(t *testing.T) {
+// An edit of the virtual stages keeps the option that says them, or removes it.
+func TestEditsKeepTheOptionOfVirtualStages(t *testing.T) {
 	const perStage = "--num-layers-per-virtual-pipeline-stage"
 	script := strings.Replace(megatronScript, "--bf16", "--bf16 "+perStage+" $VPP", 1)
 	o := interop.Options{Define: map[string]string{"VPP": "3"}}
@@ -107,11 +107,22 @@ func TestEditsLeaveNoOptionThatExcludesAnother(t *testing.T) {
 		from, to := r.From(), r.From()
 		from.VPP, from.Schedule, from.StageLayers = 4-vpp, "interleaved", "1,1,1,1,1,1,1,1,1,1,1,1"
 		to.VPP, to.Schedule, to.StageLayers = vpp, "interleaved", from.StageLayers
-		text, note := s.diffOf(q, from, to)
-		added := strings.Contains(text, "--num-virtual-stages-per-pipeline-rank 3")
-		if strings.Count(text, "+")-strings.Count(text, "+++") == 0 || note != "" || added != (vpp == 3) ||
-			strings.Count(text, perStage) != 1 {
+		text, note, _ := s.diffOf(q, from, to)
+		const before = "  --seq-length 4096 --bf16 "
+		now := map[int]string{1: "", 3: perStage + " 1 "}[vpp]
+		if note != "" || !strings.Contains(text, "-"+before+perStage+" $VPP --pipe") ||
+			!strings.Contains(text, "+"+before+now+"--pipe") {
 			t.Errorf("vpp %d: %s %s", vpp, note, text)
 		}
+	}
+}
+
+// Notes name widths of the model with which GPUs are slow, after what the files say.
+func TestSlowWidthsAreNoted(t *testing.T) {
+	script := strings.Replace(chunkedScript, "14336", "14337", 1)
+	r := reportOf(t, []interop.File{{Name: "run.sh", Data: []byte(script)}}, noFiles, onH100(nil))
+	const want = "intermediate_size is 14337, not a multiple of 8: GEMMs of the MLP are slow on GPUs; use 14400"
+	if len(r.Notes) != 1 || r.Notes[0] != want {
+		t.Errorf("%q", r.Notes)
 	}
 }

@@ -39,6 +39,9 @@ func (w *writer) word() string {
 	case 6:
 		return "$((" + w.sum() + "))"
 	case 7:
+		if w.IntN(3) == 0 {
+			return w.catOutput()
+		}
 		return w.pick("$1", `"$1"`, "$#", `"$@"`, "$@", `"$2"`)
 	case 8:
 		return "${#" + w.pick("X", "Y") + "}"
@@ -71,6 +74,14 @@ func (w *writer) sum() string {
 func (w *writer) pattern() string {
 	return w.pick("a*", `"a*"`, `a"*"`, "$X", `"$X"`, "?b", `\?b`, "[ab]*", "'[a]b'", `[!a]`, "*", `"$Y"*`, "ab",
 		"[]a]b", `"x"\*`, `''`)
+}
+
+// catOutput returns the output of cat with a here-document.
+func (w *writer) catOutput() string {
+	end := w.pick("E", "'E'")
+	text := w.pick("a  $X", "it's (b", "$((N+1)) \\\n c", "\"$Y\"", "") + w.pick("\n", "\n\n", "")
+	quote := w.pick("", `"`)
+	return quote + "$(cat <<" + end + "\n" + text + w.pick("\nE\n)", "\nE)") + quote
 }
 
 // condition returns a command whose status is known.

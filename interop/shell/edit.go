@@ -7,7 +7,23 @@ import (
 )
 
 // Edits of a script in place. A word stands in a frame: the command itself, or the value of a variable that the command
-// expands, or of a variable in that value. An edit changes the innermost frame that only this word depends on.
+// expands, or of a variable in that value. A Depth says which frame an edit changes.
+
+// Depth is how far an edit of a word goes into the variables that have its text.
+type Depth uint8
+
+// The depths of edits.
+const (
+	// AtUse is the command itself.
+	AtUse Depth = iota
+	// OwnVariable is the innermost variable that only this word depends on.
+	OwnVariable
+	// SharedVariable is the innermost variable, also if others use it: conditions, or other words.
+	SharedVariable
+)
+
+// Depths lists all depths, the deepest first.
+var Depths = []Depth{SharedVariable, OwnVariable, AtUse}
 
 // Edit is a change of a script: the text of a span is replaced.
 type Edit struct {
@@ -36,9 +52,8 @@ type place struct {
 	frames []Span // references that lead to the frame, the outermost first
 }
 
-// place returns where a word stands: in the innermost frame if deep, otherwise in the command itself. ok is false if it
-// does not stand in the script.
-func (s *Script) place(w *Word, deep bool) (p place, ok bool) {
+// place returns where a word stands at a depth. ok is false if it does not stand in the script.
+func (s *Script) place(w *Word, depth Depth) (p place, ok bool) {
 	if len(w.Pieces) == 0 {
 		return p, false
 	}
@@ -47,7 +62,7 @@ func (s *Script) place(w *Word, deep bool) (p place, ok bool) {
 		chain[i] = w.Pieces[i].via
 	}
 	isDefined := !w.hasSource() // the innermost variable has a definition by the user: only its use can be changed
-	for deep && s.canEnter(chain) && !(isDefined && chain[0].inner == nil) {
+	for depth > AtUse && s.canEnter(chain, depth) && !(isDefined && chain[0].inner == nil) {
 		p.frames = append(p.frames, chain[0].span)
 		for i := range chain {
 			chain[i] = chain[i].inner
@@ -59,10 +74,11 @@ func (s *Script) place(w *Word, deep bool) (p place, ok bool) {
 	return p, ok
 }
 
-// canEnter reports whether all pieces of a word come from one variable, which only this word depends on.
-func (s *Script) canEnter(chain []*reference) bool {
+// canEnter reports whether all pieces of a word come from one variable, which only this word may depend on unless the
+// depth allows others.
+func (s *Script) canEnter(chain []*reference, depth Depth) bool {
 	first := chain[0]
-	if first == nil || first.scalar && s.uses[first.name] > 1 {
+	if first == nil || depth == OwnVariable && first.scalar && s.uses[first.name] > 1 {
 		return false
 	}
 	return !slices.ContainsFunc(chain, func(r *reference) bool { return r == nil || r.span != first.span })
@@ -73,10 +89,10 @@ func (w *Word) hasSource() bool {
 	return !slices.ContainsFunc(w.Pieces, func(p Piece) bool { return p.Span == (Span{}) })
 }
 
-// Replace returns the edit that gives a word another text. If deep, the text may be that of a variable. ok is false if
-// the word does not stand in the script.
-func (s *Script) Replace(w *Word, text string, deep bool) (Edit, bool) {
-	p, ok := s.place(w, deep)
+// Replace returns the edit that gives a word another text at a depth. ok is false if the word does not stand in the
+// script.
+func (s *Script) Replace(w *Word, text string, depth Depth) (Edit, bool) {
+	p, ok := s.place(w, depth)
 	if !ok {
 		return Edit{}, false
 	}
@@ -103,7 +119,7 @@ type argument struct {
 
 // argument returns where an option and its values stand: in the innermost frame that has the option.
 func (s *Script) argument(words []Word) (a argument, ok bool) {
-	p, ok := s.place(&words[0], true)
+	p, ok := s.place(&words[0], OwnVariable)
 	if !ok {
 		return a, false
 	}
@@ -185,18 +201,10 @@ func (s *Script) isAlone(sp, line Span) bool {
 		(rest == "" || rest == `\` || strings.HasPrefix(rest, "#"))
 }
 
-// endOfLine returns the bytes that end a line: "\n" or "\r\n".
-func (s *Script) endOfLine(line Span) string {
-	if line.End > line.Start && s.main()[line.End-1] == '\r' {
-		return "\r\n"
-	}
-	return "\n"
-}
-
 // isContinued reports whether the line before a position ends in a backslash.
 func (s *Script) isContinued(lineStart int) bool {
-	before := bytes.TrimRight(s.main()[:lineStart], "\r\n")
-	if lineStart-len(before) > len("\r\n") {
+	before := bytes.TrimRight(s.main()[:lineStart], "\n")
+	if lineStart-len(before) > len("\n") {
 		return false // an empty line
 	}
 	return bytes.HasSuffix(before, []byte(`\`))
@@ -220,20 +228,20 @@ func (s *Script) Insert(next []Word, words []string) (Edit, bool) {
 	if !s.isAlone(a.Span, line) {
 		return Edit{Span{a.End, a.End}, " " + text}, true
 	}
-	indent, eol := string(s.main()[line.Start:a.Start]), s.endOfLine(line)
+	indent := string(s.main()[line.Start:a.Start])
 	continuation := s.rest(a.Span, line) == `\`
 	isLast := line.End >= len(s.main())
 	switch {
 	case continuation && !isLast:
 		at := line.End + 1
-		return Edit{Span{at, at}, indent + text + ` \` + eol}, true
+		return Edit{Span{at, at}, indent + text + " \\\n"}, true
 	case s.isContinued(line.Start):
-		return Edit{Span{line.Start, line.Start}, indent + text + ` \` + eol}, true
+		return Edit{Span{line.Start, line.Start}, indent + text + " \\\n"}, true
 	case isLast:
-		return Edit{Span{line.Start, line.Start}, indent + text + eol}, true
+		return Edit{Span{line.Start, line.Start}, indent + text + "\n"}, true
 	}
 	at := line.End + 1
-	return Edit{Span{at, at}, indent + text + eol}, true
+	return Edit{Span{at, at}, indent + text + "\n"}, true
 }
 
 // withinText reports whether a span is a part of a longer quoted text, so that words next to it are quoted, too.
@@ -252,7 +260,7 @@ func (s *Script) Remove(words []Word) (edits []Edit, ok bool) {
 		return edits, true
 	}
 	for i := range words[1:] { // the values stand elsewhere
-		p, found := s.place(&words[1+i], false)
+		p, found := s.place(&words[1+i], AtUse)
 		if !found {
 			return nil, false
 		}
@@ -263,7 +271,7 @@ func (s *Script) Remove(words []Word) (edits []Edit, ok bool) {
 	return edits, true
 }
 
-// delete returns the edits that delete a span, with its line if it is alone on it.
+// delete returns the edits that delete a span, with its line if it is alone on it. A comment keeps its line.
 func (s *Script) delete(sp Span) []Edit {
 	line := s.line(sp)
 	first := s.line(Span{sp.Start, sp.Start})
@@ -275,6 +283,9 @@ func (s *Script) delete(sp Span) []Edit {
 			sp.End++
 		}
 		return []Edit{{sp, ""}}
+	}
+	if rest := s.rest(sp, line); strings.HasPrefix(rest, "#") {
+		return []Edit{{Span{sp.Start, sp.End + bytes.IndexByte(s.main()[sp.End:], '#')}, ""}}
 	}
 	edits := []Edit{{Span{first.Start, min(line.End+1, len(s.main()))}, ""}}
 	if s.rest(sp, line) == `\` || !s.isContinued(first.Start) {
@@ -291,7 +302,7 @@ func (s *Script) delete(sp Span) []Edit {
 // RemoveAssignment returns edits that delete the assignment of a variable to a value, the best first: its line, or
 // NAME=value alone in front of a command.
 func (s *Script) RemoveAssignment(name string, value *Word) (edits []Edit) {
-	p, ok := s.place(value, false)
+	p, ok := s.place(value, AtUse)
 	if !ok {
 		return nil
 	}
@@ -329,5 +340,5 @@ func (s *Script) InsertLine(offset int, text string) Edit {
 	for indent < len(s.main()) && (s.main()[indent] == ' ' || s.main()[indent] == '\t') {
 		indent++
 	}
-	return Edit{Span{line.Start, line.Start}, string(s.main()[line.Start:indent]) + text + s.endOfLine(line)}
+	return Edit{Span{line.Start, line.Start}, string(s.main()[line.Start:indent]) + text + "\n"}
 }

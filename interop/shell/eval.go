@@ -73,7 +73,7 @@ func (e *expander) spend(pieces int) {
 	e.budget -= pieces
 	if e.budget < 0 && !e.stopped {
 		e.stopped = true
-		e.script.Diags = append(e.script.Diags, ir.Diag{Pos: ir.Pos{File: e.script.files[0].name}, Code: BadScript,
+		e.script.Diags = append(e.script.Diags, ir.Diag{Pos: e.script.At(0), Code: BadScript,
 			Msg: "the script expands to more text than planc evaluates: give the command line alone"})
 	}
 }

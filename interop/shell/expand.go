@@ -54,7 +54,7 @@ func (f *fieldList) end() {
 }
 
 // isBlank reports whether a byte splits words.
-func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
+func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\n' }
 
 // split adds a piece of an unquoted variable, split at blanks.
 func (f *fieldList) split(p Piece) {
@@ -113,6 +113,15 @@ func (e *expander) part(p *part, f *fieldList) {
 		f.add(Piece{Text: text, Span: p.span, Unknown: why, quoted: p.quoted})
 	case substitution:
 		f.add(Piece{Span: p.span, Unknown: e.output(p)})
+	case hereText:
+		f.open = f.open || p.quoted // "$(...)" is a word, even if it is empty
+		for _, piece := range withoutLastLineEnds(e.text(p.arg)) {
+			if p.quoted || f.whole {
+				f.add(piece)
+			} else {
+				f.split(piece)
+			}
+		}
 	}
 }
 
@@ -207,7 +216,7 @@ func (e *expander) elements(p *part, v *value, f *fieldList) {
 // isOneWord reports whether a value has no blanks.
 func isOneWord(pieces []Piece) bool {
 	for i := range pieces {
-		if strings.ContainsAny(pieces[i].Text, " \t\r\n") {
+		if strings.ContainsAny(pieces[i].Text, " \t\n") {
 			return false
 		}
 	}

@@ -12,7 +12,8 @@ import (
 func FuzzEval(f *testing.F) {
 	for _, script := range []string{"A=(1 \"2 3\")\nrun ${A[@]} \"$B\"", "if [ -z \"$X\" ]; then X=1; fi\nrun $((X+1))",
 		"case $1 in a) B=2;; *) B=3;; esac\nrun ${B:-4} `x` $(y)", "eval \"a 'b c'\" && bash -c 'run $X > y'",
-		"f() { run \"$@\"; }\nf 1 2\nfor i in 1; do A+=\" $i\"; done", "cat <<E\nx\nE\nexport A=1\nA=2 run \\\n -x"} {
+		"f() { run \"$@\"; }\nf 1 2\nfor i in 1; do A+=\" $i\"; done", "cat <<E\nx\nE\nexport A=1\nA=2 run \\\n -x",
+		"A=$(cat <<E\n --a $X \\\n b\n\nE\n)\nrun $A \"$A\" x$(cat <<-'F'\n\tc\n\tF\n)y"} {
 		f.Add([]byte(script))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -40,8 +41,8 @@ func holdWord(t *testing.T, s *Script, w *Word) {
 	if why := w.Unknown(); why != nil {
 		s.Explain(why)
 	}
-	for _, deep := range []bool{true, false} {
-		edit, ok := s.Replace(w, "x", deep)
+	for _, depth := range Depths {
+		edit, ok := s.Replace(w, "x", depth)
 		if ok && (edit.Start > edit.End || edit.End > len(s.source)) {
 			t.Fatalf("edit %+v of %d bytes", edit, len(s.source))
 		}

@@ -194,7 +194,7 @@ func Directives(source []byte) (out []Directive) {
 			}
 			break // sbatch reads directives only in front of the first command
 		}
-		fields := strings.FieldsFunc(rest, func(r rune) bool { return r == ' ' || r == '=' || r == '\t' || r == '\r' })
+		fields := strings.FieldsFunc(rest, func(r rune) bool { return r == ' ' || r == '=' || r == '\t' })
 		for i := 1; i < len(fields); i++ {
 			name, value := fields[i-1], fields[i]
 			if directiveNames[name] != nil {

@@ -12,6 +12,7 @@ type scanner struct {
 	pos      int
 	heredocs []*heredoc // whose text follows the current line
 	depth    int        // of what is being read
+	isHere   bool       // the text of a here-document is being read
 }
 
 // wordParser reads words.
@@ -30,6 +31,7 @@ type heredoc struct {
 	end   []byte
 	tabs  bool // <<-
 	plain bool // the word is quoted: nothing is expanded
+	inner bool // in $(...): a line that starts with the delimiter and a ) ends it, too
 	text  word
 }
 
@@ -38,7 +40,12 @@ const maxDepth = 200
 
 // parse returns the commands of one of the script's files.
 func parse(s *Script, file int) []node {
-	p := newParser(s, s.files[file].start, s.files[file].end)
+	f := s.files[file]
+	if wrong := LineEnds(f.name, s.source[f.start:f.end]); wrong != nil {
+		s.Diags = append(s.Diags, wrong...)
+		return nil
+	}
+	p := newParser(s, f.start, f.end)
 	var list []node
 	for p.pos < len(p.src) {
 		list = append(list, p.list()...)
@@ -64,12 +71,10 @@ func (p *scanner) startsWith(text string) bool { return bytes.HasPrefix(p.src[p.
 func (p *scanner) spaces() {
 	for {
 		switch c := p.peek(0); {
-		case c == ' ' || c == '\t' || c == '\r':
+		case c == ' ' || c == '\t':
 			p.pos++
 		case c == '\\' && p.peek(1) == '\n':
 			p.pos += 2
-		case c == '\\' && p.peek(1) == '\r' && p.peek(2) == '\n':
-			p.pos += 3
 		default:
 			return
 		}
@@ -113,16 +118,20 @@ func (p *scanner) newline() {
 	for _, h := range p.heredocs {
 		start, end := p.pos, p.pos
 		for p.pos < len(p.src) {
-			line := p.src[p.pos:]
+			from, line := p.pos, p.src[p.pos:]
 			if end := bytes.IndexByte(line, '\n'); end >= 0 {
 				line = line[:end+1]
 			}
 			p.pos += len(line)
-			line = bytes.TrimRight(line, "\r\n")
+			line = bytes.TrimSuffix(line, []byte("\n"))
 			if h.tabs {
 				line = bytes.TrimLeft(line, "\t")
 			}
 			if bytes.Equal(line, h.end) {
+				break
+			}
+			if h.inner && bytes.HasPrefix(line, append(h.end[:len(h.end):len(h.end)], ')')) {
+				p.pos = from + bytes.Index(p.src[from:], h.end) + len(h.end)
 				break
 			}
 			end = p.pos
@@ -137,10 +146,11 @@ func (p *scanner) heredocText(h *heredoc, sp Span) word {
 	w := word{span: sp}
 	if h.plain {
 		w.parts = append(w.parts, part{kind: literal, span: sp, quoted: true})
+		p.stripTabs(h, &w)
 		return w
 	}
 	r := newParser(p.script, sp.Start, sp.End)
-	r.depth = p.depth
+	r.depth, r.isHere = p.depth, true
 	for r.pos < sp.End {
 		if c := r.src[r.pos]; c == '"' {
 			w.parts = append(w.parts, part{kind: literal, span: Span{r.pos, r.pos + 1}, quoted: true})
@@ -149,7 +159,46 @@ func (p *scanner) heredocText(h *heredoc, sp Span) word {
 		}
 		r.part(&w, "", true)
 	}
+	p.stripTabs(h, &w)
 	return w
+}
+
+// stripTabs removes the tabs at the start of lines from the literal parts of a text, if <<- began it.
+func (p *scanner) stripTabs(h *heredoc, w *word) {
+	if !h.tabs {
+		return
+	}
+	var out []part
+	for _, x := range w.parts {
+		if x.kind != literal {
+			out = append(out, x)
+			continue
+		}
+		end := x.span.End
+		for from := x.span.Start; from < end; {
+			for from < end && p.src[from] == '\t' && p.startsLine(w.span.Start, from) {
+				from++
+			}
+			to := end
+			if n := bytes.IndexByte(p.src[from:end], '\n'); n >= 0 {
+				to = from + n + 1
+			}
+			if from < to {
+				x.span = Span{from, to}
+				out = append(out, x)
+			}
+			from = to
+		}
+	}
+	w.parts = out
+}
+
+// startsLine reports whether there are only tabs between a position of a text and the start of its line.
+func (p *scanner) startsLine(text, pos int) bool {
+	for pos > text && p.src[pos-1] == '\t' {
+		pos--
+	}
+	return pos == text || p.src[pos-1] == '\n'
 }
 
 // wordEnd returns where the bare word at the position ends.
@@ -165,7 +214,13 @@ func (p *scanner) wordEnd() int {
 func (p *scanner) bareWord() string { return string(p.src[p.pos:p.wordEnd()]) }
 
 // isMeta reports whether a byte ends an unquoted word.
-func isMeta(c byte) bool { return bytes.IndexByte([]byte(" \t\r\n;&|<>()"), c) >= 0 }
+func isMeta(c byte) bool {
+	switch c {
+	case ' ', '\t', '\n', ';', '&', '|', '<', '>', '(', ')':
+		return true
+	}
+	return false
+}
 
 // ends are the words that end a list of commands.
 var ends = []string{"then", "elif", "else", "fi", "do", "done", "esac", "}"}
@@ -325,7 +380,7 @@ func (p *parser) conditional() node {
 
 // trimmed returns a span without blanks and semicolons at its ends.
 func (p *scanner) trimmed(start, end int) Span {
-	const blank = " \t\r\n;"
+	const blank = " \t\n;"
 	for start < end && bytes.IndexByte([]byte(blank), p.src[start]) >= 0 {
 		start++
 	}

@@ -107,6 +107,9 @@ func closing(src []byte, at int) int {
 // commandOutput reads the (...) of $(...), whose output is not known. The position is at the parenthesis.
 func (p *wordParser) commandOutput(quoted bool) part {
 	start := p.pos - 1
+	if out, ok := p.catOutput(quoted); ok {
+		return out
+	}
 	end := closing(p.src, p.pos+1)
 	if end < 0 {
 		p.unterminated(start, "(")

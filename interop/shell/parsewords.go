@@ -1,6 +1,9 @@
 package shell
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
 // Words: simple commands, quotes, expansions.
 
@@ -273,9 +276,6 @@ func (p *wordParser) escape(w *word, quoted bool) {
 	case c == '\n':
 		p.pos++
 		return
-	case c == '\r' && p.peek(1) == '\n':
-		p.pos += 2
-		return
 	case quoted && bytes.IndexByte([]byte(`"\$`+"`"), c) < 0:
 		w.parts = append(w.parts, part{kind: literal, span: Span{p.pos - 1, p.pos}, quoted: true})
 		return // the backslash stays
@@ -314,8 +314,9 @@ func (p *wordParser) doubleQuotes(w *word) {
 	p.pos++
 }
 
-// unterminated reports a quote without an end, and ends the script.
+// unterminated reports a quote or a parenthesis without an end, and ends the script.
 func (p *scanner) unterminated(start int, quote string) {
-	p.script.Diags.Addf(p.script.At(start), BadScript, "the %s here has no end: add the closing %[1]s", quote)
+	p.script.Diags.Addf(p.script.At(start), BadScript, "the %s here has no end: add the closing %s", quote,
+		strings.ReplaceAll(quote, "(", ")"))
 	p.pos = len(p.src)
 }

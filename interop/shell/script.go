@@ -114,6 +114,22 @@ func (w *Word) Text() string {
 	return b.String()
 }
 
+// Variable returns the name of the innermost variable that gives a word its whole text; "" if there is none.
+func (w *Word) Variable() string {
+	name := ""
+	for i := range w.Pieces {
+		r := w.Pieces[i].via
+		for r != nil && r.inner != nil {
+			r = r.inner
+		}
+		if r == nil || i > 0 && r.name != name {
+			return ""
+		}
+		name = r.name
+	}
+	return name
+}
+
 // Unknown returns the first unknown piece's reason; nil if the text is known.
 func (w *Word) Unknown() *Unknown {
 	for i := range w.Pieces {
@@ -145,6 +161,9 @@ func (x *Exit) Explain(s *Script) (ir.Pos, string) {
 	return s.At(x.At.Start), fmt.Sprintf("the script ends here, because %s %s: type --define %s=%t if it is otherwise",
 		condition, holds, s.lineName(why.span.Start), !why.value)
 }
+
+// Reads reports whether a script reads a variable.
+func Reads(s *Script, name string) bool { return s != nil && s.uses[name] > 0 }
 
 // Unread returns the definitions of a user that a script does not read, by name, with why.
 func Unread(s *Script, define map[string]string) map[string]string {

@@ -106,6 +106,7 @@ const (
 	variable              // $NAME, ${NAME...}
 	calculation           // $((...))
 	substitution          // $(...), `...`, <(...)
+	hereText              // $(cat <<EOF), whose output is arg
 )
 
 // part is a piece of a word. The text of a literal is what stands at its span.
@@ -117,6 +118,6 @@ type part struct {
 	index  string // of an array: "@", "*", or a subscript; "" without one
 	length bool   // ${#NAME}
 	op     string // "", ":-", "-", ":=", "=", ":+", "+", ":?", "?", or "other"
-	arg    *word  // of op
+	arg    *word  // of op; the text of a here-document
 	inner  Span   // of a calculation: its expression
 }

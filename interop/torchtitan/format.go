@@ -9,6 +9,8 @@ package torchtitan
 import (
 	"bytes"
 	_ "embed"
+	"maps"
+	"slices"
 
 	"github.com/planc-dev/planc/interop"
 	"github.com/planc-dev/planc/interop/keytable"
@@ -34,9 +36,11 @@ var Format = interop.Format{
 	Recognize: recognize,
 	Import:    importFiles,
 	Values:    values,
-	Refusals:  refusals,
+	Refusals:  tomlRefusals,
 	Write:     write,
 	Ext:       ".toml",
+	// A script that starts torchtitan takes variables.
+	HasVariables: true,
 }
 
 // Function is a Python function of torchtitan 0.3 that returns a configuration. It is only exported.
@@ -61,10 +65,15 @@ const (
 	WrongDialect ir.Code = "WrongDialect"
 	// CannotExpress is reported for a plan that the file cannot say.
 	CannotExpress ir.Code = "CannotExpress"
+	// Undefined is reported for a value that a script takes from its environment.
+	Undefined ir.Code = "Undefined"
 )
 
-// recognize looks for keys that only torchtitan has, then for its tables.
+// recognize looks for a script that starts torchtitan, for keys that only torchtitan has, then for its tables.
 func recognize(f interop.File) interop.Confidence {
+	if isScript(f) {
+		return interop.Certain
+	}
 	if tree.SyntaxOf(f) != tree.TOML {
 		return interop.No
 	}
@@ -81,41 +90,69 @@ func recognize(f interop.File) interop.Confidence {
 	return interop.No
 }
 
-// importFiles reads a TOML file, and with it the config.json of a model that torchtitan has no flavor of.
+// importFiles reads a TOML file, and with it the script that starts torchtitan with the file, and the config.json of a
+// model that torchtitan has no flavor of.
 func importFiles(files []interop.File, o interop.Options) (*interop.Import, error) {
 	im := &interop.Import{Format: "torchtitan", Engine: engine}
-	var main *interop.File
-	var diags ir.Diags
+	main, s, diags := sortFiles(im, files, o)
+	if err := diags.Err(); err != nil {
+		return nil, err
+	}
+	doc, diags := tree.Parse(tree.TOML, main.Name, main.Data)
+	if err := diags.Err(); err != nil {
+		return nil, err
+	}
+	im.DefaultField("train.engine", engine, "torchtitan")
+	if s != nil {
+		return im, s.importWith(im, doc, o)
+	}
+	im.Files = append([]string{main.Name}, im.Files...)
+	for _, name := range slices.Sorted(maps.Keys(o.Define)) {
+		im.AddNote(ir.Pos{}, "--define %s=%s has no effect: %s is no script", name, o.Define[name], main.Name)
+	}
+	im.Doc = doc
+	im.Values = func(t *interop.Target) []interop.Value { return keepDerived(doc, t, values(t)) }
+	return im, readKeys(im, doc, o.Devices, o)
+}
+
+// sortFiles returns the TOML file and the script of an import, and takes the config.json of a model. s is nil if no
+// file is a script.
+func sortFiles(im *interop.Import, files []interop.File, o interop.Options) (main interop.File, s *script,
+	diags ir.Diags) {
+	var given *interop.File
 	for i, f := range files {
 		switch {
 		case keytable.IsModel(f):
 			diags = append(diags, keytable.TakeModel(im, f)...)
-		case main == nil:
-			main = &files[i]
+		case isScript(f) && s == nil:
+			s = readScript(f, o)
+		case given == nil && !isScript(f):
+			given = &files[i]
 		default:
-			diags.Addf(ir.Pos{File: f.Name}, NoConfig, "torchtitan reads one TOML file, and %s is given too; with it, "+
-				"planc reads only the config.json of a model", main.Name)
+			diags.Addf(f.Top(), NoConfig, "torchtitan reads one TOML file, and %s is given too; with it, planc reads "+
+				"the script that starts torchtitan, and the config.json of a model", files[0].Name)
 		}
 	}
-	if main == nil {
-		diags.Addf(ir.Pos{File: files[0].Name}, NoConfig, "no file is a configuration of torchtitan, which is TOML "+
-			"with "+
-			"[model], [training] and [parallelism]")
-		return nil, diags.Err()
+	switch {
+	case s != nil && s.command == nil:
+		return main, s, append(diags, s.diags...)
+	case s != nil:
+		file, wrong := s.configFile(given, o)
+		return file, s, append(diags, wrong...)
+	case given == nil:
+		diags.Addf(files[0].Top(), NoConfig, "no file is a configuration of torchtitan, which is TOML with [model], "+
+			"[training] and [parallelism]")
+		return main, nil, diags
 	}
-	doc, wrong := tree.Parse(tree.TOML, main.Name, main.Data)
-	diags = append(diags, wrong...)
-	if err := diags.Err(); err != nil {
-		return nil, err
-	}
-	im.Files = append([]string{main.Name}, im.Files...)
-	im.Doc = doc
-	im.Values = func(t *interop.Target) []interop.Value { return keepRest(doc, values(t)) }
-	im.DefaultField("train.engine", engine, "torchtitan")
-	r := &reader{Reader: keytable.NewReader(doc, Keys, im), devices: o.Devices, given: o.Model}
+	return *given, nil, diags
+}
+
+// readKeys reads the keys of a file into an import. devices is 0 if the number is not known.
+func readKeys(im *interop.Import, doc *tree.Doc, devices int, o interop.Options) error {
+	r := &reader{Reader: keytable.NewReader(doc, Keys, im), devices: devices, given: o.Model}
 	r.read()
-	if err := r.Err(); err != nil {
-		return nil, err
+	if r.model != "" {
+		im.Refusals = func(t *interop.Target) ir.Diags { return refusalsOf(r.model, &t.Plan) }
 	}
-	return im, nil
+	return r.Err()
 }

@@ -81,7 +81,8 @@ func writeFunction(t *interop.Target) ([]byte, error) {
 	}
 	policy := policies[t.Plan.Recompute]
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n", oneLine(t.Plan.String()))
+	fmt.Fprintf(&b, "# %s\n# The optimizer, the schedule and the number of steps stay those of %s().\n",
+		oneLine(t.Plan.String()), base)
 	if policy != "" {
 		fmt.Fprintf(&b, "from torchtitan.distributed.activation_checkpoint import %s\n", policy)
 	}

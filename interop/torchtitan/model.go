@@ -256,6 +256,9 @@ func (r *reader) readModel() {
 	}
 	config := m.config()
 	r.layers = m.args.Layers
+	if !r.isExtended() {
+		r.model = name
+	}
 	if config == nil {
 		r.Account("model.name", interop.Unsupported, "planc has no such model family: give a similar model with "+
 			"--model, or "+
@@ -280,11 +283,8 @@ func (r *reader) replaceModel(name, flavor string) {
 	r.layers, r.experts = r.given.Layers, r.given.Experts > 0
 	r.Account("model.name", interop.NoEffect, "the given model replaces it")
 	r.Account("model.flavor", interop.NoEffect, "the given model replaces it")
-	pos := ir.Pos{File: r.Doc.File}
-	if n := r.Doc.Root.Find("model.flavor"); n != nil {
-		pos = n.Pos
-	}
-	r.Import.AddNote(pos, "the given model %s replaces %s %s", r.given.Name, name, flavor)
+	r.Import.AddNote(r.Doc.Root.Nearest("model.flavor"), "the given model %s replaces %s %s", r.given.Name, name,
+		flavor)
 }
 
 // useConfig takes what the reader needs to know from the config.json that the user gives.

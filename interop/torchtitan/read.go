@@ -24,6 +24,8 @@ type reader struct {
 	experts bool         // the model may have experts
 	dims    dims
 	largest int // layers of the largest chunk; 0: not known
+	// model is torchtitan's own model that is trained; "" if another replaces it, or code of the user's may.
+	model string
 }
 
 // dims are torchtitan's parallel degrees.
@@ -83,6 +85,7 @@ func (r *reader) read() {
 	r.refuseDialects()
 	r.readModel()
 	r.readDims()
+	r.refuseUnable()
 	if len(r.Diags) == 0 {
 		r.readZero()
 		batch, recipe := &batchReader{r}, &recipeReader{r}
@@ -122,8 +125,8 @@ func (r *reader) unknown(path string, f *tree.Field) {
 		return
 	}
 	r.Account(path, interop.Unsupported, "torchtitan 0.2 refuses it")
-	if _, ok := otherDialects[path]; ok {
-		return
+	if _, ok := otherDialects[path]; ok || inSection(path) != "" || otherSections[path] != "" {
+		return // refuseDialects reports it
 	}
 	d := ir.Diag{Pos: f.Pos, Code: strict.UnknownKey, Msg: fmt.Sprintf("torchtitan 0.2 has no key %s", path)}
 	if near := Keys.Nearest(path); near != "" {

@@ -78,7 +78,7 @@ func (r *batchReader) readGlobal(local, passes int) {
 			globalKey)
 		return
 	case d.shard != rest && global%all != 0:
-		r.Wrong(globalKey, Conflict, strconv.Itoa(roundUp(global, all)), "%s is %d; it must be a "+
+		r.Wrong(globalKey, Conflict, strconv.Itoa(nearestMultiple(global, all)), "%s is %d; it must be a "+
 			"multiple of "+
 			"%s %d × %d replicas = %d", globalKey, global, localKey, local, replicas, all)
 		return
@@ -109,6 +109,9 @@ func (r *batchReader) takePasses(passes int) {
 
 // roundUp returns the next multiple.
 func roundUp(n, multiple int) int { return (n + multiple - 1) / multiple * multiple }
+
+// nearestMultiple returns the multiple, at least one, that is nearest.
+func nearestMultiple(n, multiple int) int { return max(1, (n+multiple/2)/multiple) * multiple }
 
 // readPipeline reads the schedule and the layers of each chunk.
 func (r *batchReader) readPipeline() {

@@ -2,70 +2,123 @@ package torchtitan
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/planc-dev/planc/interop"
+	"github.com/planc-dev/planc/interop/tree"
+	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec/strict"
 )
 
 // recipeReader reads the types, what is recomputed, and the optimizer.
 type recipeReader struct{ *reader }
 
-// readPrecision reads the types. By default parameters and their gradients are FP32, and GEMMs are BF16, which engine
-// fsdp prices as bf16.
+// readPrecision reads the types. By default parameters and their gradients are FP32, and GEMMs are BF16, with FSDP or
+// with autocast.
 func (r *recipeReader) readPrecision() {
 	dtype, ok := r.OneOf(dtypeKey, "bfloat16", "float32")
+	r.checkConverters()
 	if ok && dtype == "bfloat16" {
 		r.Account(dtypeKey, interop.Unsupported, "keeps parameters, gradients and optimizer state in BF16, which is "+
-			"8 bytes "+
-			"a parameter instead of the 16 that planc counts")
+			"8 bytes a parameter instead of the 16 that planc counts")
+		r.narrow(dtypeKey)
+		return
 	}
 	mixed, ok := r.OneOf(mixedKey, "bfloat16", "float32")
-	if !ok {
-		mixed = "bfloat16"
+	if ok && mixed == "float32" {
+		r.Take(mixedKey, interop.Sharded("f32", mixedKey)...)
+		r.noteConverters(mixedKey)
+		return
 	}
-	precision, from := "bf16", mixedKey
-	d := &r.dims
+	r.narrow(mixedKey)
+}
+
+// narrow sets the types of matmuls in BF16 or FP8, which a key says or its default. torchtitan switches autocast off
+// with tp or pp (distributed/utils.py, maybe_enable_amp).
+func (r *recipeReader) narrow(key string) {
+	compute, from := "bf16", key
 	switch {
-	case dtype == "bfloat16":
-		precision, from = "bf16", dtypeKey
-	case mixed == "float32":
-		precision = "f32"
-	case !d.isSharded() && d.tp*d.pp > 1:
-		// distributed/utils.py, maybe_enable_amp
-		precision, from = "f32", shardKey
+	case r.converts(float8Names...):
+		compute, from = "fp8", convertersKey
+	case !r.Has(key):
+		from = "default of " + key
+	}
+	types := func(isSharded bool, tp, pp int) []interop.Field {
+		switch {
+		case isSharded || key == dtypeKey:
+			return interop.Sharded(compute, from)
+		case tp*pp > 1:
+			return interop.Sharded("f32", shardKey)
+		}
+		return interop.Autocast(compute, from)
+	}
+	d := &r.dims
+	fields := types(d.isSharded(), d.tp, d.pp)
+	switch {
+	case fields[0].Value == "f32":
 		r.Account(mixedKey, interop.IgnoredByTool, "torchtitan switches mixed precision off with tp or pp, unless "+
-			"FSDP "+
-			"shards over data_parallel_shard_degree or context_parallel_degree")
+			"FSDP shards over data_parallel_shard_degree or context_parallel_degree")
+		from = shardKey
+	case from == mixedKey, from == convertersKey:
+		r.Take(from, fields...)
 	}
-	if r.converts("float8") && precision == "bf16" {
-		precision, from = "fp8", convertersKey
+	for _, f := range fields {
+		r.Import.DefaultField(f.Path, f.Value, f.From)
 	}
-	if from == mixedKey && !r.Has(mixedKey) {
-		from = "default of " + mixedKey
+	if key != dtypeKey {
+		r.Import.Precision = func(p *ir.Plan) []interop.Field { return types(p.Zero > 0, p.TP, p.PP) }
 	}
-	r.Import.DefaultField("train.precision", precision, from)
-	if from == mixedKey || from == convertersKey {
-		r.Take(from, interop.Field{Path: "train.precision", Value: precision})
+	r.noteConverters(from)
+}
+
+// Names of model.converters: those of 0.1 and, with a dot, those of 0.2, which are the names of the sections that
+// configure them.
+var (
+	float8Names  = []string{"float8", "quantize.linear.float8"}
+	mxNames      = []string{"mx", "quantize.linear.mx"}
+	expertsNames = []string{"quantize.grouped_mm.float8", "quantize.grouped_mm.mx"}
+)
+
+// customKey names a module of the user's, which may register converters.
+const customKey = "experimental.custom_import"
+
+// checkConverters reports converters that torchtitan does not have.
+func (r *recipeReader) checkConverters() {
+	n := r.Node(convertersKey)
+	if n == nil {
+		return
 	}
-	if r.converts("mx") {
-		r.Account(convertersKey, interop.Unsupported, "GEMMs in MXFP8 are faster than planc counts")
+	known := slices.Concat(float8Names, mxNames, expertsNames)
+	for _, item := range n.Items {
+		switch {
+		case slices.Contains(known, item.Text):
+		case r.Text(customKey) != "":
+			r.Account(convertersKey, interop.Unsupported, item.Text+" is a converter of "+customKey)
+		default:
+			r.Wrong(convertersKey, strict.UnknownValue, ir.Nearest(item.Text, known), "%s has %s; use %s",
+				convertersKey, strconv.Quote(item.Text), strings.Join(known, ", "))
+		}
 	}
 }
 
-// converts reports whether model.converters has a converter.
-func (r *recipeReader) converts(name string) bool {
+// noteConverters accounts for converters whose GEMMs planc does not price. from is the key that decides the precision.
+func (r *recipeReader) noteConverters(from string) {
+	switch {
+	case r.converts(mxNames...):
+		r.Account(convertersKey, interop.Unsupported, "GEMMs in MXFP8 are faster than planc counts")
+	case from != convertersKey && r.converts(expertsNames...):
+		r.Account(convertersKey, interop.Unsupported, "experts' GEMMs in FP8 are faster than planc counts")
+	}
+}
+
+// converts reports whether model.converters has a converter with one of some names.
+func (r *recipeReader) converts(names ...string) bool {
 	n := r.Node(convertersKey)
-	if n == nil {
-		return false
-	}
-	for _, item := range n.Items {
-		if strings.EqualFold(item.Text, name) {
-			return true
-		}
-	}
-	return false
+	return n != nil && slices.ContainsFunc(n.Items, func(item *tree.Node) bool {
+		return slices.Contains(names, item.Text)
+	})
 }
 
 // defaultEvery is the default of selective_ac_option.

@@ -1,6 +1,7 @@
 package torchtitan
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -33,6 +34,14 @@ func TestWrongFiles(t *testing.T) {
 		"a misspelt key": {file("", "tensor_parallel_degre = 2"), 8,
 			"job.toml:7:1: torchtitan 0.2 has no key parallelism.tensor_parallel_degre; did you mean " +
 				"tensor_parallel_degree? [UnknownKey]"},
+		"sections of 0.1": {file("", "") + "[float8]\nfilter_fqns = [\"output\"]\nenable_float8_linear = true\n" +
+			"moe_fqns_prototype = []\n[mx]\n", 8, "job.toml:8:2: [float8] is a section of torchtitan 0.1, and planc " +
+			"reads files of 0.2: write [quantize.linear.float8] [WrongDialect]\n" +
+			"job.toml:10:1: torchtitan 0.2 has no key float8.enable_float8_linear [UnknownKey]\n" +
+			"job.toml:11:1: float8.moe_fqns_prototype is a key of torchtitan 0.1, and planc reads files of 0.2: " +
+			"write quantize.grouped_mm.float8.fqns [WrongDialect]\n" +
+			"job.toml:12:2: [mx] is a section of torchtitan 0.1, and planc reads files of 0.2: write " +
+			"[quantize.linear.mx] [WrongDialect]"},
 		"degrees that are not the devices": {file("", "tensor_parallel_degree = 2\ndata_parallel_shard_degree = 8"), 8,
 			"job.toml:8:30: 1 replicas × 8 shards × cp 1 × tp 2 × pp 1 are 16 devices, not 8: set " +
 				"parallelism.data_parallel_shard_degree = -1, which means all remaining devices [Conflict]"},
@@ -45,7 +54,15 @@ func TestWrongFiles(t *testing.T) {
 		"a batch that replicas do not divide": {file("local_batch_size = 2\nglobal_batch_size = 20", ""), 8,
 			"job.toml:6:21: training.global_batch_size is 20; it must be a multiple of training.local_batch_size 2 " +
 				"× 8 " +
-				"replicas = 16; did you mean 32? [Conflict]"},
+				"replicas = 16; did you mean 16? [Conflict]"},
+		"a batch below a multiple": {file("local_batch_size = 2\nglobal_batch_size = 30", ""), 8,
+			"job.toml:6:21: training.global_batch_size is 30; it must be a multiple of training.local_batch_size 2 " +
+				"× 8 replicas = 16; did you mean 32? [Conflict]"},
+		"an unknown converter": {"[model]\nconverters = [\"float9\"]\n" +
+			strings.TrimPrefix(file("", ""), "[model]\n"),
+			8, "job.toml:2:14: model.converters has \"float9\"; use float8, quantize.linear.float8, mx, " +
+				"quantize.linear.mx, quantize.grouped_mm.float8, quantize.grouped_mm.mx; did you mean " +
+				"float8? [UnknownValue]"},
 		"a micro-batch that does not divide the local batch": {file("local_batch_size = 8",
 			"pipeline_parallel_degree = 2\npipeline_parallel_microbatch_size = 3"), 8,
 			"job.toml:8:37: parallelism.pipeline_parallel_microbatch_size is 3; it must divide " +
@@ -88,6 +105,8 @@ func TestWrongFiles(t *testing.T) {
 				"parallelism.tensor_parallel_degree [WrongDialect]"},
 		"a text instead of a number": {file("seq_len = \"8k\"", ""), 8,
 			"job.toml:5:11: training.seq_len is \"8k\"; it must be an integer [WrongType]"},
+		"a number in quotes": {file("local_batch_size = \"8\"", ""), 8,
+			"job.toml:5:20: training.local_batch_size is \"8\"; it must be an integer [WrongType]"},
 	} {
 		_, err := read(c.text, c.devices)
 		if err == nil || err.Error() != c.want {
@@ -154,15 +173,52 @@ func TestMixedPrecisionNeedsFSDP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, _ := im.Field("train.precision")
+	f, _ := im.Field("train.precision.compute")
 	if f.Value != "f32" {
-		t.Errorf("train.precision is %s", f.Value)
+		t.Errorf("train.precision.compute is %s", f.Value)
 	}
 	for _, k := range im.Keys {
 		if k.Name == mixedKey && k.Use != interop.IgnoredByTool {
 			t.Errorf("%s: %s", k.Name, k.Use)
 		}
 	}
+}
+
+// Converters have one name in torchtitan 0.1 and another in 0.2; planc reads both, and writes that of the file.
+func TestConverters(t *testing.T) {
+	for _, c := range []struct{ list, precision, use string }{
+		{`["float8"]`, "fp8", string(interop.Taken)},
+		{`["quantize.linear.float8"]`, "fp8", string(interop.Taken)},
+		{`["quantize.linear.float8", "quantize.grouped_mm.float8"]`, "fp8", string(interop.Taken)},
+		{`["quantize.grouped_mm.float8"]`, "bf16", string(interop.Unsupported)},
+		{`["mx"]`, "bf16", string(interop.Unsupported)},
+		{`["quantize.linear.mx"]`, "bf16", string(interop.Unsupported)},
+	} {
+		text := strings.Replace(file("", ""), "[model]\n", "[model]\nconverters = "+c.list+"\n", 1)
+		im, err := read(text, 8)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		f, _ := im.Field("train.precision.compute")
+		if got := keyUse(im, convertersKey); f.Value != c.precision || string(got) != c.use {
+			t.Errorf("%s: precision %s, %s; want %s, %s", c.list, f.Value, got, c.precision, c.use)
+		}
+		all := []interop.Value{{Key: convertersKey, Text: `["quantize.linear.float8"]`}}
+		all = keepDerived(im.Doc, &interop.Target{Job: &spec.Job{}}, all)
+		if isKept := all[0].Text == c.list; isKept != (c.precision == "fp8") {
+			t.Errorf("%s becomes %s", c.list, all[0].Text)
+		}
+	}
+}
+
+// keyUse returns the use of a key.
+func keyUse(im *interop.Import, name string) interop.Use {
+	i := slices.IndexFunc(im.Keys, func(k interop.Key) bool { return k.Name == name })
+	if i < 0 {
+		return ""
+	}
+	return im.Keys[i].Use
 }
 
 // Every key of a file has a use, and keys that planc does not support are not counted at their defaults.
@@ -241,7 +297,7 @@ func TestTheGivenModelWins(t *testing.T) {
 		t.Fatal(err)
 	}
 	for flavor, note := range map[string]string{
-		"": "t.toml: the given model llama3-8b replaces llama3 debugmodel",
+		"": "t.toml:1:1: the given model llama3-8b replaces llama3 debugmodel",
 		"[model]\nname = \"llama3\"\nflavor = \"70B\"\n": "t.toml:7:10: the given model llama3-8b replaces llama3 70B",
 	} {
 		im, err := Format.Import([]interop.File{{Name: "t.toml", Data: []byte(text + flavor)}},

@@ -26,30 +26,26 @@ func (l *list) remove(key string, plan ...string) {
 	*l = append(*l, interop.Value{Key: key, IsAbsent: true, Plan: plan})
 }
 
-// choose sets a key if a condition holds, and removes it otherwise.
+// choose sets a key if a condition holds. Otherwise torchtitan does not read it, and a file keeps what it has.
 func (l *list) choose(is bool, key, text string, plan ...string) {
 	if is {
 		l.set(key, text, plan...)
 		return
 	}
-	l.remove(key, plan...)
+	*l = append(*l, interop.Value{Key: key, IsAbsent: true, IsUnused: true, Plan: plan})
 }
 
 // values returns the keys that say a plan.
 func values(t *interop.Target) []interop.Value {
 	p := &t.Plan
 	var l list
-	local := p.MicroBatch
-	if p.PP > 1 {
-		local *= p.MicroBatches
-	}
-	l.count(localKey, local, "micro_batch", "micro_batches")
+	l.count(localKey, localBatch(p), "micro_batch", "micro_batches")
 	l.count(globalKey, t.Job.Train.GlobalBatch, "micro_batches")
 	l.count(seqKey, t.Job.Train.SeqLen)
 	l.set(dtypeKey, "float32", "precision")
 	l.set(mixedKey, mixedType(p), "precision")
 	if p.Precision.FP8 {
-		l.set(convertersKey, `["float8"]`, "precision")
+		l.set(convertersKey, jsonText(float8Names[1:]), "precision")
 	}
 	l.sharding(p)
 	l.count(tpKey, p.TP, "tp", "sp")
@@ -65,16 +61,45 @@ func values(t *interop.Target) []interop.Value {
 	return l
 }
 
-// keepRest returns values in which data_parallel_shard_degree stays -1 if the file has it: all remaining devices, which
-// are those of every plan of the job.
-func keepRest(doc *tree.Doc, all []interop.Value) []interop.Value {
+// keepDerived returns values without those that torchtitan derives in every plan of the job, as the file has them:
+// data_parallel_shard_degree stays -1 (all remaining devices), and global_batch_size stays -1 or absent if it is the
+// local batch of all replicas. model.converters stays if it has a converter to FP8. local_batch_size stays if it is the
+// batch of one of several passes through a pipeline, unless the micro-batch does not divide it.
+func keepDerived(doc interop.Document, t *interop.Target, all []interop.Value) []interop.Value {
 	minusOne := strconv.Itoa(rest)
 	for i, v := range all {
-		if text, _ := doc.Get(v.Key); v.Key == shardKey && text == minusOne {
-			all[i].Text = minusOne
+		text, isSet := doc.Get(v.Key)
+		switch strings.TrimPrefix(v.Key, optionPrefix) {
+		case localKey:
+			local, err := strconv.Atoi(text)
+			if err != nil {
+				local = defaultLocal
+			}
+			all[i].IsNeeded = t.Plan.PP > 1 && local%t.Plan.MicroBatch != 0
+		case shardKey:
+			if text == minusOne {
+				all[i].Text = minusOne
+			}
+		case convertersKey:
+			names := strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune("[]\", ", c) })
+			if slices.ContainsFunc(names, func(name string) bool { return slices.Contains(float8Names, name) }) {
+				all[i].Text = text
+			}
+		case globalKey:
+			if (!isSet || text == minusOne) && localBatch(&t.Plan)*t.Plan.DP == t.Job.Train.GlobalBatch {
+				all[i].Text, all[i].IsAbsent = minusOne, !isSet
+			}
 		}
 	}
 	return all
+}
+
+// localBatch returns the local batch of a plan, which has all micro-batches of a pipeline.
+func localBatch(p *ir.Plan) int {
+	if p.PP > 1 {
+		return p.MicroBatch * p.MicroBatches
+	}
+	return p.MicroBatch
 }
 
 // rotateMethods maps how keys and values are exchanged.
@@ -121,10 +146,18 @@ func (l *list) pipeline(p *ir.Plan) {
 	}
 	even.perChunk = (even.layers + len(counts) - 1) / max(1, len(counts))
 	isEven := isPiped && even.makes(counts)
-	l.choose(isEven, perChunkKey, strconv.Itoa(even.perChunk), "stage_layers", "vpp")
+	if isEven || !isPiped {
+		l.choose(isEven, perChunkKey, strconv.Itoa(even.perChunk), "stage_layers", "vpp")
+	} else {
+		l.remove(perChunkKey, "stage_layers", "vpp")
+	}
 	l.choose(isEven, firstLessKey, "0", "stage_layers")
 	l.choose(isEven, lastLessKey, "0", "stage_layers")
-	l.choose(isPiped && !isEven, modulesKey, jsonText(modules(counts)), "stage_layers", "vpp")
+	if isEven {
+		l.remove(modulesKey, "stage_layers", "vpp")
+		return
+	}
+	l.choose(isPiped, modulesKey, jsonText(modules(counts)), "stage_layers", "vpp")
 }
 
 // makes reports whether torchtitan divides the layers into these chunks.
@@ -299,7 +332,7 @@ func nextBlocks(p *ir.Plan) int {
 
 // write returns a whole file for a plan.
 func write(t *interop.Target) ([]byte, error) {
-	diags := refusals(t)
+	diags := tomlRefusals(t)
 	name, flavor, note := nameOf(t.Job.Config)
 	if name == "" {
 		diags.Addf(ir.Pos{File: "model"}, CannotExpress, "torchtitan 0.2 has no model like %s: it has llama3, qwen3 "+
@@ -316,7 +349,7 @@ func write(t *interop.Target) ([]byte, error) {
 	l.set("model.hf_assets_path", "./assets/hf/"+flavor)
 	l.set("training.dataset", "c4")
 	l = append(l, values(t)...)
-	l.recipe(t)
+	note += l.recipe(t)
 	l.set("compile.enable", "true")
 	data, err := tree.Write(tree.TOML, l)
 	return append([]byte(note), data...), err
@@ -343,20 +376,45 @@ func nameOf(c *spec.Config) (name, flavor, note string) {
 		"%d\n", flavor, name, c.Hidden, c.Layers, c.Heads, c.KVHeads, c.Vocab, c.FFN)
 }
 
-// recipe adds the optimizer, the schedule and the length of the training.
-func (l *list) recipe(t *interop.Target) {
+// recipe adds the optimizer, the schedule and the length of the training. note is a comment about what torchtitan
+// cannot say.
+func (l *list) recipe(t *interop.Target) (note string) {
 	train := &t.Job.Train
+	o, s := &train.Optimizer, &train.Schedule
 	names := map[string]string{"adamw": "AdamW", "adam": "Adam"}
-	if name := names[train.Optimizer.Kind]; name != "" {
+	if name := names[o.Kind]; name != "" {
 		l.set("optimizer.name", name)
+		l.set("optimizer.beta1", decimal(o.Betas[0]))
+		l.set("optimizer.beta2", decimal(o.Betas[1]))
+	} else {
+		note = fmt.Sprintf("# train.optimizer.kind %s is not written: torchtitan has AdamW and Adam.\n", o.Kind)
 	}
-	l.set("optimizer.lr", decimal(train.Optimizer.LR))
-	l.set("optimizer.eps", decimal(train.Optimizer.Eps))
-	l.set("training.max_norm", decimal(train.Optimizer.ClipNorm))
+	l.set("optimizer.lr", decimal(o.LR))
+	l.set("optimizer.eps", decimal(o.Eps))
+	l.set("optimizer.weight_decay", decimal(o.WeightDecay))
+	l.set("training.max_norm", decimal(o.ClipNorm))
 	if train.Steps > 0 {
 		l.count("training.steps", train.Steps)
 	}
-	if train.Schedule.Warmup > 0 {
-		l.count("lr_scheduler.warmup_steps", int(train.Schedule.Warmup))
+	l.count("lr_scheduler.warmup_steps", s.Warmup)
+	switch s.Kind {
+	case "linear", "cosine":
+		l.set("lr_scheduler.decay_type", s.Kind)
+	case "constant":
+		l.set("lr_scheduler.decay_ratio", "0.0")
+	case "wsd":
+		if train.Steps > 0 {
+			l.set("lr_scheduler.decay_ratio", decimal(float64(s.Decay)/float64(train.Steps)))
+		} else {
+			note += fmt.Sprintf("# train.schedule.decay %d is not written: lr_scheduler.decay_ratio is its part of "+
+				"training.steps.\n", s.Decay)
+		}
+	default:
+		note += fmt.Sprintf("# train.schedule.kind %s is not written: torchtitan has linear, sqrt and cosine decay.\n",
+			s.Kind)
 	}
+	if s.MinLR > 0 && o.LR > 0 && s.Kind != "constant" {
+		l.set("lr_scheduler.min_lr_factor", decimal(s.MinLR/o.LR))
+	}
+	return note
 }

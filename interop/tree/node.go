@@ -80,6 +80,34 @@ func (n *Node) Find(path string) *Node {
 	return p.at
 }
 
+// Nearest returns the position of the value at a dotted path. If the value is absent, it is the position of the nearest
+// map or list above it: for a top-level key, that of the file's opening brace or first key.
+func (n *Node) Nearest(path string) ir.Pos {
+	for {
+		if at := n.Find(path); at != nil && at.Pos.Line > 0 {
+			return at.Pos
+		}
+		i := strings.LastIndexByte(path, '.')
+		if i < 0 {
+			return n.Pos
+		}
+		path = path[:i]
+	}
+}
+
+// KeyPos returns the position of the key at a dotted path, or that of Nearest if it is absent.
+func (n *Node) KeyPos(path string) ir.Pos {
+	above, key, at := "", path, n
+	if i := strings.LastIndexByte(path, '.'); i >= 0 {
+		above, key = path[:i], path[i+1:]
+		at = n.Find(above)
+	}
+	if f := at.Field(key); f != nil {
+		return f.Pos
+	}
+	return n.Nearest(path)
+}
+
 // place is how far a tree has a path.
 type place struct {
 	at     *Node

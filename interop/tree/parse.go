@@ -29,10 +29,9 @@ func (s Syntax) String() string { return [...]string{"JSON", "YAML", "TOML", "Hj
 // isJSON reports whether a syntax is JSON or one that extends it.
 func (s Syntax) isJSON() bool { return s == JSON || s == Hjson }
 
-// Limits of a file. Configurations of trainers are far below them. Files of 10 MB are read in less than a second of
-// processor time.
+// Limits of a file. Configurations of trainers are far below them, and larger files would take seconds.
 const (
-	maxBytes = 16 << 20
+	maxBytes = 2 << 20
 	maxDepth = 60
 	maxNodes = 50_000 // values, after YAML's aliases are expanded
 
@@ -85,14 +84,15 @@ const bom = "\xef\xbb\xbf"
 // what could be read.
 func Parse(s Syntax, file string, data []byte) (*Doc, ir.Diags) {
 	d := &Doc{File: file, Syntax: s}
+	if len(data) > maxBytes {
+		d.Root = &Node{Kind: strict.Map, Pos: ir.Pos{File: file, Line: 1, Column: 1}, layout: d.topLayout()}
+		return d, ir.Diags{{Pos: d.Root.Pos, Code: strict.TooLarge,
+			Msg: fmt.Sprintf("the file has %d bytes; it must have at most %d", len(data), maxBytes)}}
+	}
 	d.text, d.hasBOM = strings.CutPrefix(string(data), bom)
 	d.Root = &Node{Kind: strict.Map, Pos: ir.Pos{File: file, Line: 1, Column: 1}, layout: d.topLayout()}
 	var diags ir.Diags
-	switch bad := firstBadByte(d.text); {
-	case len(data) > maxBytes:
-		diags.Addf(d.Root.Pos, strict.TooLarge, "the file has %d bytes; it must have at most %d", len(data), maxBytes)
-		return d, diags
-	case bad >= 0:
+	if bad := firstBadByte(d.text); bad >= 0 {
 		d.index = newIndex(d.text)
 		diags.Addf(d.pos(bad), strict.Syntax, "byte 0x%02x is not UTF-8 text; save the file as UTF-8", d.text[bad])
 		return d, diags

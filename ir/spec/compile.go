@@ -46,6 +46,10 @@ func CheckCompile(j *Job) error {
 			j.Config.Family)
 	case len(j.Data.Train) == 0:
 		diags.Addf(j.Pos("data"), Missing, "data.train is missing: list the files to train on")
+	case text != "" && j.Data.Tokenizer != "bytes":
+		diags.Addf(j.Pos("data.train"), Conflict,
+			"%s is a text file, which must be converted to tokens of %s before training: planc data tokenize "+
+				"--tokenizer %[2]s %[1]s -o data.bin", text, j.Data.Tokenizer)
 	case j.Config != nil && text != "" && j.Config.Vocab < byteTokens:
 		diags.Addf(j.Pos("data.train"), Conflict,
 			"%s is a text file, which data.tokenizer bytes turns into tokens 0 to 255, but %s has a vocabulary "+

@@ -66,6 +66,7 @@ type Config struct {
 	MLPBias       bool // all projections of the MLP have biases
 
 	// Features of single families; zero in the others.
+	BiasFreeNorm     bool      // gpt2: norms have no bias
 	PositionOffset   int       // rows of the position table before position 0 (opt: 2)
 	EmbedDim         int       // opt: width of the embedding table if a projection maps it to Hidden and back, else 0
 	PostNorm         bool      // norms follow the residual sum, and there is no final norm (opt-350m, bert)

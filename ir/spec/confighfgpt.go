@@ -16,6 +16,7 @@ type hfGPT2 struct {
 	NormEps    float64 `yaml:"layer_norm_epsilon" over:"0" doc:"added to a norm's variance"`
 	InitStd    float64 `yaml:"initializer_range" min:"0" doc:"standard deviation of initial weights"`
 	Tied       bool    `yaml:"tie_word_embeddings" doc:"the output layer shares the weights of the embedding"`
+	Bias       bool    `yaml:"bias" doc:"linear layers and norms have biases; nanoGPT's key, which transformers does not have"`
 	Scale      bool    `yaml:"scale_attn_weights" now:"true" doc:"true"`
 	ByLayer    bool    `yaml:"scale_attn_by_inverse_layer_idx" now:"false" doc:"false"`
 	Upcast     bool    `yaml:"reorder_and_upcast_attn" now:"false" doc:"false"`
@@ -24,7 +25,7 @@ type hfGPT2 struct {
 
 var gpt2Defaults = hfGPT2{ModelType: GPT2, Vocab: 50257, Positions: 1024, Hidden: 768, Layers: 12, Heads: 12,
 	Activation: "gelu_new",
-	Resid:      0.1, Embd: 0.1, Attn: 0.1, NormEps: 1e-5, InitStd: 0.02, Tied: true, Scale: true}
+	Resid:      0.1, Embd: 0.1, Attn: 0.1, NormEps: 1e-5, InitStd: 0.02, Tied: true, Bias: true, Scale: true}
 
 var gpt2Sizes = keys{vocab: "vocab_size", hidden: "n_embd", layers: "n_layer", heads: "n_head", ffn: "n_inner",
 	positions: "n_positions"}
@@ -37,8 +38,8 @@ func gpt2Config(s *source, hf *hfGPT2) *Config {
 		KVHeads: hf.Heads, FFN: hf.Inner,
 		MaxPositions: hf.Positions, Activation: activations[hf.Activation], NormEps: hf.NormEps, InitStd: hf.InitStd,
 		Tied:     hf.Tied,
-		DropEmbd: hf.Embd, DropResid: hf.Resid, DropAttn: hf.Attn, AttentionBias: true, QKVBias: true, MLPBias: true,
-		EmbedScale: 1}
+		DropEmbd: hf.Embd, DropResid: hf.Resid, DropAttn: hf.Attn, AttentionBias: hf.Bias, QKVBias: hf.Bias,
+		MLPBias: hf.Bias, BiasFreeNorm: !hf.Bias, EmbedScale: 1}
 }
 
 // hfOPT is config.json of model_type opt.

@@ -33,7 +33,7 @@ func TestFields(t *testing.T) {
 	if f := at("plan.tp"); f.Class != "d" || f.Group {
 		t.Errorf("%+v: pins decide the plan", f)
 	}
-	if f := at("data.tokenizer"); !slices.Contains(f.Supported, "bytes") {
+	if f := at("train.on_nonfinite"); !slices.Contains(f.Supported, "skip") {
 		t.Errorf("%+v", f)
 	}
 	if len(fields) < 60 {
@@ -46,8 +46,13 @@ func TestFieldExamples(t *testing.T) {
 	instead := map[string]string{ // keys that exclude each other
 		"train.global_batch_tokens": "train.global_batch=null", "train.optimizer.momentum": "train.optimizer.kind=sgd",
 		"train.schedule.decay": "train.schedule.kind=wsd", "objective.rate": "objective.kind=devices",
-		"objective.days":          "objective.kind=devices train.steps=5",
-		"train.experts.bias_rate": "model=deepseek-v3", "train.precision.rounding": "train.precision.master=none",
+		"objective.days":              "objective.kind=devices train.steps=5",
+		"train.checkpoint.keep_every": "train.checkpoint.keep_last=3",
+		"train.on_spike":              "train.checkpoint.every=5",
+		"train.early_stop.metric":     "train.eval.every=5", "train.early_stop.patience": "train.eval.every=5",
+		"train.early_stop.min_delta": "train.eval.every=5 train.early_stop.patience=2",
+		"train.checkpoint.top_k":     "train.checkpoint.best=valid_loss",
+		"train.experts.bias_rate":    "model=deepseek-v3", "train.precision.rounding": "train.precision.master=none",
 	}
 	for _, f := range Fields() {
 		if f.Group {

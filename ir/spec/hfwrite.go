@@ -46,7 +46,7 @@ func hfFields(v reflect.Value) map[string]any {
 			}
 		case x.IsZero() && null:
 			out[key] = nil
-		case x.IsZero() && absentIfZero(f):
+		case x.IsZero() && absentIfZero(f), key == nanoGPTBias && x.Bool():
 		case x.Kind() == reflect.Struct:
 			out[key] = hfFields(x)
 		default:
@@ -67,6 +67,9 @@ func absentIfZero(f reflect.StructField) bool {
 	}
 	return true
 }
+
+// nanoGPTBias is a key that transformers does not have. It is written only if the model has no biases.
+const nanoGPTBias = "bias"
 
 // wholeNumber is a key that transformers requires without a decimal point, although planc reads it as a float.
 const wholeNumber = "query_pre_attn_scalar"

@@ -10,6 +10,23 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
+// The key bias of nanoGPT is written only if it is false, because transformers does not have it.
+func TestBiasFreeReadsBack(t *testing.T) {
+	for model, isWritten := range map[string]bool{"{model_type: gpt2}": false, "{model_type: gpt2, bias: true}": false,
+		"{model_type: gpt2, bias: false}": true} {
+		c := config(t, model, 16)
+		text := c.HF(ir.F32)
+		if got := bytes.Contains(text, []byte(`"bias": false`)); got != isWritten ||
+			bytes.Contains(text, []byte(`"bias": true`)) {
+			t.Errorf("%s is written as\n%s", model, text)
+		}
+		back, err := LoadModel("written/config.json", func(string) ([]byte, error) { return text, nil })
+		if err != nil || back.BiasFreeNorm != isWritten || back.MLPBias == isWritten || back.Params() != c.Params() {
+			t.Errorf("%s reads back as %+v, %v", model, back, err)
+		}
+	}
+}
+
 // What is written is read back as the same model, for the catalogue and for all models of the reference.
 func TestHFReadsBack(t *testing.T) {
 	names := ModelNames()

@@ -59,13 +59,16 @@ type Data struct {
 	Root      string  `yaml:"root" class:"r" doc:"prefix of the paths below; ${VAR} is an environment variable" absent:"the job's folder" eg:"${DATA}"`
 	Train     Sources `yaml:"train" class:"r" doc:"files, globs, or {path, weight}; goroot:PATH is a file of the Go installation" absent:"required to compile" eg:"[data/train.bin]"`
 	Valid     Valid   `yaml:"valid" class:"r" doc:"files, or a fraction of the training data to hold out" absent:"0" eg:"0.05"`
-	Tokenizer string  `yaml:"tokenizer" class:"c" now:"bytes" doc:"bytes (of text files; .bin files contain tokens), gpt2, cl100k, o200k, or the path of a tokenizer.json" eg:"bytes"`
+	Weights   string  `yaml:"weights" class:"r" enum:"passes,shares" doc:"meaning of the weights of train: how often an epoch reads each sample of the source (passes), or the sources' shares in the samples, as in Megatron's blends (shares)" absent:"passes" eg:"shares"`
+	Sampling  string  `yaml:"sampling" class:"r" enum:"shuffle,random" doc:"order of training samples: consecutive windows of seq_len tokens, each once per epoch (shuffle), or windows that begin at random tokens, drawn with replacement, as in nanoGPT (random)" absent:"shuffle" eg:"random"`
+	Documents string  `yaml:"documents" class:"r" enum:"packed,separate" doc:"packed: windows ignore where documents end, and attention crosses their borders; separate: each sample is of one document, and its rest is padding that does not count (needs a Megatron data set)" absent:"packed" eg:"separate"`
+	Tokenizer string  `yaml:"tokenizer" class:"c" doc:"tokenizer of prompts and sampled text, and of text files if it is bytes: bytes, gpt2, cl100k, o200k, or the path of a tokenizer.json" eg:"bytes"`
 }
 
 // Source is a file or glob and its weight in the mixture.
 type Source struct {
 	Path   string  `yaml:"path" doc:"file or glob" absent:"required" eg:"data/*.bin"`
-	Weight float64 `yaml:"weight" over:"0" doc:"times that each sample of this source is used per epoch" absent:"1" eg:"2"`
+	Weight float64 `yaml:"weight" over:"0" doc:"times that each sample of this source is used per epoch; with data.weights: shares, its part of the samples" absent:"1" eg:"2"`
 }
 
 // UnmarshalNode reads a path, or {path, weight}.

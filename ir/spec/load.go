@@ -158,6 +158,9 @@ func (j *Job) complete(path string, read func(string) ([]byte, error), diags *ir
 	c.batch()
 	c.stepSize()
 	c.lengths()
+	c.retention()
+	c.earlyStop()
+	c.rollback()
 	c.optimizer()
 	c.objective()
 	j.Plan.Own(diags, j.Pos)
@@ -287,6 +290,40 @@ func (j *recipeCheck) lengths() {
 	if lr := j.Train.Optimizer.LR; s.MinLR > lr && lr > 0 {
 		j.diags.Addf(j.Pos("train.schedule.min_lr"), Conflict,
 			"train.schedule.min_lr is %v, above train.optimizer.lr %v", s.MinLR, lr)
+	}
+}
+
+// retention checks that each key of train.checkpoint has an effect.
+func (j *recipeCheck) retention() {
+	c := &j.Train.Checkpoint
+	if c.KeepEvery > 0 && c.KeepLast == 0 {
+		j.diags.Addf(j.Pos("train.checkpoint.keep_every"), Conflict,
+			"train.checkpoint.keep_every needs keep_last: without keep_last all checkpoints are kept")
+	}
+	if c.TopK > 0 && c.Best == "" {
+		j.diags.Addf(j.Pos("train.checkpoint.top_k"), Conflict,
+			"train.checkpoint.top_k needs best: add best: valid_loss")
+	}
+}
+
+// rollback checks that there are checkpoints to return to.
+func (j *recipeCheck) rollback() {
+	if j.Train.OnSpike == "rollback" && j.Train.Checkpoint.Every == 0 {
+		j.diags.Addf(j.Pos("train.on_spike"), Conflict,
+			"train.on_spike rollback needs train.checkpoint.every: without it there is no checkpoint to return to")
+	}
+}
+
+// earlyStop checks that each key of train.early_stop has an effect.
+func (j *recipeCheck) earlyStop() {
+	e := &j.Train.EarlyStop
+	switch isOn := e.Metric != "" || e.Patience > 0; {
+	case e.MinDelta > 0 && !isOn:
+		j.diags.Addf(j.Pos("train.early_stop.min_delta"), Conflict,
+			"train.early_stop.min_delta needs patience: add patience: 3")
+	case isOn && j.Train.Eval.Every == 0:
+		j.diags.Addf(j.Pos("train.early_stop"), Conflict,
+			"train.early_stop needs train.eval.every: without it, the validation loss is measured only at the end")
 	}
 }
 

@@ -18,9 +18,10 @@ func (c *Config) tableWidth() int64 {
 	return int64(c.Hidden)
 }
 
-// normParams returns the parameters of a norm over n elements: a gain and, except for RMSNorm, a bias.
+// normParams returns the parameters of a norm over n elements: a gain and, except for RMSNorm and if norms have no
+// bias, a bias.
 func (c *Config) normParams(n int64) int64 {
-	if familyOf(c.Family).rms {
+	if familyOf(c.Family).rms || c.BiasFreeNorm {
 		return n
 	}
 	return 2 * n

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -9,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/planc-dev/planc/ir"
-	"github.com/planc-dev/planc/ir/spec/strict"
 )
 
 // Stretched returns a note if sequences are longer than the rotary model was made for, "" otherwise. That is allowed.
@@ -49,6 +49,40 @@ func (j *Job) HighRate() string {
 	return text
 }
 
+// UnalignedWidths returns a note for each width of the model that is not a multiple of 8: tensor cores load 8 elements
+// of 16 bits at a time. A width that follows from another one that is noted has no note of its own. The vocabulary has
+// one unless the trainer pads it.
+func (j *Job) UnalignedWidths(padsVocab bool) (notes []string) {
+	c := j.Config
+	if c == nil {
+		return nil
+	}
+	k := familyOf(c.Family).names
+	head := cmp.Or(c.written(k.headDim), "the size of a head")
+	if c.HeadDim*c.Heads == c.Hidden {
+		head = c.written(k.hidden) + " / " + c.written(k.heads)
+	}
+	add := func(name string, size, times int, slow string) {
+		if size%8 != 0 {
+			notes = append(notes, fmt.Sprintf("%s is %d, not a multiple of 8: %s slow on GPUs; use %d", name, size,
+				slow, (size+times-1)/times*times))
+		}
+	}
+	add(c.written(k.hidden), c.Hidden, 64, "all GEMMs of the blocks are")
+	if c.Hidden%8 == 0 || c.FFN%c.Hidden != 0 {
+		add(cmp.Or(c.written(k.ffn), "the width of the MLP"), c.FFN, 64, "GEMMs of the MLP are")
+	}
+	add("the width of an expert's hidden layer", c.ExpertFFN, 64, "GEMMs of the experts are")
+	add("the width of the shared expert's hidden layer", c.SharedFFN, 64, "GEMMs of the shared expert are")
+	if c.Hidden%8 == 0 || c.HeadDim*c.Heads != c.Hidden {
+		add(head, c.HeadDim, 8, "attention and its GEMMs are")
+	}
+	if !padsVocab {
+		add(cmp.Or(c.written(k.vocab), "the vocabulary"), c.Vocab, 64, "the GEMM of the logits is")
+	}
+	return notes
+}
+
 // checkRecipe checks that the recipe fits the model.
 func (j *Job) checkRecipe(diags *ir.Diags) {
 	c, t := j.Config, &j.Train
@@ -79,12 +113,12 @@ func (j *Job) checkRecipe(diags *ir.Diags) {
 			"train.eval.sample is given, but %s, of family %s, does not predict the next token and cannot "+
 				"continue a text: remove it", c.Name, c.Family)
 	}
-	if tokens := j.tokenSource(); tokens != "" && t.Eval.Sample != "" && c.Vocab != byteTokens {
-		diags.Addf(j.Pos("train.eval.sample"), strict.NotYet,
-			"train.eval.sample is given, but %s holds tokens of a vocabulary of %d. Not supported yet: a "+
-				"prompt that is not bytes. Use text files or a model with a vocabulary of %d, or remove "+
-				"train.eval.sample", tokens,
-			c.Vocab, byteTokens)
+	isBytes := j.Data.Tokenizer == "bytes" && c.Vocab != byteTokens
+	if tokens := j.tokenSource(); tokens != "" && t.Eval.Sample != "" && isBytes {
+		diags.Addf(j.Pos("train.eval.sample"), Conflict,
+			"train.eval.sample is given, but %s holds tokens of a vocabulary of %d: name their tokenizer in "+
+				"data.tokenizer (gpt2, cl100k, o200k, or the path of a tokenizer.json), or remove train.eval.sample",
+			tokens, c.Vocab)
 	}
 }
 

@@ -44,14 +44,14 @@ func TestSuits(t *testing.T) {
 	}
 }
 
-// A prompt is bytes: where the data are tokens of another vocabulary, it is refused where the job gives it.
-func TestSampleOfTokensIsRefused(t *testing.T) {
+// A prompt needs the tokenizer of the data.
+func TestSampleOfTokensNeedsTheirTokenizer(t *testing.T) {
 	const head = "model: {model_type: gpt2, vocab_size: %d, n_positions: 64, n_embd: 16, n_layer: 1, n_head: " +
 		"2}\ncluster: 1xcpu\n" +
 		"train:\n  seq_len: 64\n  global_batch: 8\n  steps: 1\n  eval: {sample: Once}\n"
-	const want = "job.yaml:7:18: train.eval.sample is given, but train.BIN holds tokens of a vocabulary of 50257. " +
-		"Not supported yet: a prompt that is not bytes. Use text files or a model with a vocabulary of 256, or " +
-		"remove train.eval.sample [NotYet]"
+	const want = "job.yaml:7:18: train.eval.sample is given, but train.BIN holds tokens of a vocabulary of 50257: " +
+		"name their tokenizer in data.tokenizer (gpt2, cl100k, o200k, or the path of a tokenizer.json), or remove " +
+		"train.eval.sample [Conflict]"
 	for _, tt := range []struct {
 		data  string
 		vocab int
@@ -61,6 +61,7 @@ func TestSampleOfTokensIsRefused(t *testing.T) {
 		{"data: {train: [x.txt, train.BIN]}\n", 50257, want},
 		{"data: {train: x.txt, valid: [train.BIN]}\n", 50257, want},
 		{"data: {train: train.BIN}\n", 256, ""},
+		{"data: {train: train.BIN, tokenizer: gpt2}\n", 50257, ""},
 		{"data: {train: x.txt}\n", 50257, ""},
 		{"", 50257, ""},
 	} {

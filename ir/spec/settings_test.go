@@ -17,7 +17,7 @@ func TestSettingsAreThoseOfPrograms(t *testing.T) {
 	eachTag(reflect.TypeFor[Job](), "", "", func(path, class string, tag reflect.StructTag) {
 		row := program.FindSetting(path)
 		switch {
-		case class != "r" || slices.Contains(program.UnsupportedPaths, path):
+		case class != "r":
 			return
 		case row == nil:
 			t.Errorf("%s is a run-time field of jobs, and programs have no such setting", path)

@@ -17,8 +17,10 @@ type Train struct {
 	Experts           Routing    `yaml:"experts" doc:"how routers are trained, and how many tokens an expert accepts"`
 	Seed              uint64     `yaml:"seed" class:"r" doc:"seed of all random numbers" eg:"1337"`
 	Eval              Eval       `yaml:"eval" doc:"when and how validation loss is measured"`
+	EarlyStop         EarlyStop  `yaml:"early_stop" doc:"whether the run ends when the validation loss stops improving"`
 	Checkpoint        Checkpoint `yaml:"checkpoint" doc:"when state is saved"`
 	OnNonfinite       string     `yaml:"on_nonfinite" class:"r" enum:"skip,stop,rollback" now:"skip,stop" doc:"action if gradients are not finite: skip the step, stop the run, or roll back; skip ends the run at the tenth such step in a row" eg:"stop"`
+	OnSpike           string     `yaml:"on_spike" class:"r" enum:"warn,rollback" doc:"action if the loss spikes: warn, or roll back to the last checkpoint and go on with the samples after the spike" eg:"rollback"`
 	Engine            string     `yaml:"engine" class:"d" enum:"planc,megatron,megatron-fsdp,fsdp,deepspeed,hai-llm" meant:"torch=fsdp,pytorch=fsdp,torchtitan=fsdp,fsdp2=fsdp,accelerate=fsdp,megatron-lm=megatron,megatron-core=megatron,nemo=megatron" doc:"training engine whose plans are searched and priced; only planc's can be compiled" eg:"planc"`
 }
 
@@ -29,6 +31,7 @@ type Optimizer struct {
 	Betas       [2]float64 `yaml:"betas" class:"r" min:"0" under:"1" doc:"decay rates of the two moments" eg:"[0.9, 0.95]"`
 	Eps         float64    `yaml:"eps" class:"r" over:"0" doc:"added to the square root of the second moment" eg:"1e-8"`
 	WeightDecay float64    `yaml:"weight_decay" class:"r" min:"0" doc:"weight decay of parameters with two or more dims" absent:"0.1 with adamw, else 0" eg:"0.1"`
+	NoDecay     []string   `yaml:"no_decay" class:"c" doc:"names in checkpoints of parameters without weight decay; * stands for any characters" absent:"none" eg:"[embed.*]"`
 	Momentum    float64    `yaml:"momentum" class:"r" min:"0" under:"1" doc:"momentum of sgd; with 0 the program is compiled without a momentum buffer, and rejects other values" absent:"0" eg:"0.9"`
 	ClipNorm    float64    `yaml:"clip_norm" class:"r" min:"0" doc:"largest gradient norm; 0: no clipping" eg:"1.0"`
 }
@@ -43,16 +46,32 @@ type Schedule struct {
 
 // Eval says when validation loss is measured, and on how much data.
 type Eval struct {
-	Every   int    `yaml:"every" class:"r" min:"0" max:"1e12" doc:"steps between evaluations; 0: only at the end" absent:"0" eg:"250"`
-	Batches int    `yaml:"batches" class:"r" min:"1" max:"1e9" doc:"global batches of validation samples, from the first sample on" eg:"20"`
-	Sample  string `yaml:"sample" class:"r" doc:"prompt of a text that the model continues at the end; only if tokens are bytes: text files, or a vocabulary of 256" absent:"none" eg:"The light"`
+	Every        int     `yaml:"every" class:"r" min:"0" max:"1e12" doc:"steps between evaluations; 0: only at the end" absent:"0" eg:"250"`
+	Batches      int     `yaml:"batches" class:"r" min:"1" max:"1e9" doc:"global batches of validation samples, from the first sample on" eg:"20"`
+	Sample       string  `yaml:"sample" class:"r" doc:"prompt of a text that the model continues at the end, with the tokenizer of data.tokenizer" absent:"none" eg:"The light"`
+	SampleEvery  int     `yaml:"sample_every" class:"r" min:"0" max:"1e12" doc:"steps between texts that continue sample; 0: only at the end" absent:"0" eg:"1000"`
+	SampleTokens int     `yaml:"sample_tokens" alias:"max_new_tokens" class:"r" min:"1" max:"1e9" doc:"tokens that the model adds to sample" absent:"160" eg:"500"`
+	Temperature  float64 `yaml:"temperature" class:"r" over:"0" doc:"logits are divided by it before a token is drawn" absent:"0.8" eg:"0.8"`
+	TopK         int     `yaml:"top_k" class:"r" min:"1" max:"1e9" doc:"most likely tokens from which one is drawn; 1: always the most likely" absent:"all" eg:"200"`
+}
+
+// EarlyStop says when a run ends before its last step.
+type EarlyStop struct {
+	Metric   string  `yaml:"metric" alias:"monitor" class:"r" enum:"valid_loss" meant:"val_loss=valid_loss,validation_loss=valid_loss,eval_loss=valid_loss" doc:"metric that must improve" absent:"valid_loss with patience, else none" eg:"valid_loss"`
+	Patience int     `yaml:"patience" class:"r" min:"1" max:"1e9" doc:"evaluations in a row without an improvement after which the run ends" absent:"3 with metric, else never" eg:"3"`
+	MinDelta float64 `yaml:"min_delta" class:"r" min:"0" doc:"smallest decrease of the metric that is an improvement" absent:"0" eg:"0.001"`
 }
 
 // Checkpoint says when state is saved.
 type Checkpoint struct {
-	Every    int    `yaml:"every" class:"r" min:"0" max:"1e12" doc:"steps between checkpoints; 0: only at the end and on request" absent:"0" eg:"1000"`
-	KeepLast int    `yaml:"keep_last" class:"r" min:"1" max:"1e9" now:"-" doc:"number of checkpoints to keep" absent:"all" eg:"3"`
-	Best     string `yaml:"best" class:"r" enum:"valid_loss" now:"-" doc:"metric by which the best checkpoint is kept too" absent:"none" eg:"valid_loss"`
+	Every        int     `yaml:"every" class:"r" min:"0" max:"1e12" doc:"steps between checkpoints; 0: not by steps. Without an interval, state is saved only at the end and on request" absent:"0" eg:"1000"`
+	EveryMinutes float64 `yaml:"every_minutes" class:"r" over:"0" max:"1e9" doc:"minutes from one checkpoint to the next" absent:"none" eg:"30"`
+	EveryEpochs  float64 `yaml:"every_epochs" class:"r" over:"0" max:"1e9" doc:"passes over data.train between checkpoints" absent:"none" eg:"1"`
+	Async        bool    `yaml:"async" class:"r" doc:"write checkpoints while training continues, from a copy of the state; false: between two steps" eg:"false"`
+	KeepLast     int     `yaml:"keep_last" class:"r" min:"1" max:"1e9" doc:"number of newest checkpoints to keep; older ones are removed" absent:"all" eg:"3"`
+	KeepEvery    int     `yaml:"keep_every" class:"r" min:"1" max:"1e12" doc:"with keep_last: checkpoints of multiples of this step are kept too" absent:"none" eg:"10_000"`
+	Best         string  `yaml:"best" class:"r" enum:"valid_loss" doc:"metric by which the best checkpoints are saved and kept too" absent:"none" eg:"valid_loss"`
+	TopK         int     `yaml:"top_k" class:"r" min:"1" max:"1e9" doc:"with best: number of best checkpoints" absent:"1" eg:"3"`
 }
 
 // defaults returns a job before its file is read. Job.complete sets the defaults that depend on other fields.
@@ -60,10 +79,10 @@ func defaults() *Job {
 	return &Job{
 		Data: Data{Tokenizer: "bytes"},
 		Train: Train{
-			Init: "random", Seed: 1337, OnNonfinite: "skip", Engine: "planc",
+			Init: "random", Seed: 1337, OnNonfinite: "skip", OnSpike: "warn", Engine: "planc",
 			Optimizer: Optimizer{Kind: "adamw", LR: 3e-4, Betas: [2]float64{0.9, 0.95}, Eps: 1e-8, ClipNorm: 1},
 			Schedule:  Schedule{Kind: "constant"},
-			Eval:      Eval{Batches: 20},
+			Eval:      Eval{Batches: 20}, Checkpoint: Checkpoint{Async: true},
 		},
 		Objective: Objective{Kind: "throughput", Headroom: 0.1, Prefer: "robust"},
 	}

@@ -4,8 +4,11 @@ import "github.com/planc-dev/planc/ir"
 
 // layerNorm declares and applies a layer norm over d.
 func layerNorm(m *model, b *builder, name string, x *ir.Value, d ir.Dim) *ir.Value {
-	gain, bias := b.param(name+".gain", ones, d), b.param(name+".bias", zeros, d)
-	return b.same(name, ir.OpLayerNorm, ir.Attr{Eps: m.NormEps}, x, gain, bias)
+	operands := []*ir.Value{b.param(name+".gain", ones, d)}
+	if !m.BiasFreeNorm {
+		operands = append(operands, b.param(name+".bias", zeros, d))
+	}
+	return b.same(name, ir.OpLayerNorm, ir.Attr{Eps: m.NormEps}, x, operands...)
 }
 
 // rmsNorm declares and applies an RMSNorm over d.

@@ -29,6 +29,12 @@ func modern(family string, vocab, hidden, layers, heads, kv, headDim, ffn int, c
 	return c
 }
 
+// withoutBiases returns a GPT-2 as nanoGPT's bias=False builds it.
+func withoutBiases(c spec.Config) spec.Config {
+	c.AttentionBias, c.QKVBias, c.MLPBias, c.BiasFreeNorm = false, false, false, true
+	return c
+}
+
 // latent is what DeepSeek's families have in common.
 func latent(family string, vocab, hidden, layers, heads, ffn int, c spec.Config) spec.Config {
 	c = modern(family, vocab, hidden, layers, heads, heads, 192, ffn, c)
@@ -44,6 +50,9 @@ var published = []struct {
 }{
 	{"gpt2", old(spec.GPT2, 50257, 768, 12, 12, 1024, spec.Config{Activation: "gelu_new", Tied: true, DropEmbd: 0.1,
 		DropResid: 0.1, DropAttn: 0.1}), 124_439_808},
+	// nanoGPT prints 10.65M for it, without the position table's 98,304
+	{"nanogpt-shakespeare", withoutBiases(old(spec.GPT2, 65, 384, 6, 6, 256, spec.Config{Activation: "gelu_new",
+		Tied: true})), 10_745_088},
 	{"opt-125m", old(spec.OPT, 50272, 768, 12, 12, 2048, spec.Config{Activation: "relu", Tied: true,
 		PositionOffset: 2}), 125_239_296},
 	{"opt-350m", old(spec.OPT, 50272, 1024, 24, 16, 2048, spec.Config{Activation: "relu", Tied: true,

@@ -2,6 +2,7 @@ package calibrate
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -18,6 +19,30 @@ type Observation struct {
 	Problem *search.Problem
 	Plan    ir.Plan
 	StepS   float64
+	// measured seconds of groups of parts of the step, by the names of [Groups]; nil if only the step was measured
+	Parts map[string]float64
+}
+
+// Groups are the parts of a step's time that are fitted to the measured ones. A backward function may recompute values,
+// so that only the sum of compute and recompute is measured.
+var Groups = map[string][]string{
+	"compute": {"compute", "recompute", "expert_again", "expert_empty"},
+	"tp_comm": {"tp_comm"}, "cp_comm": {"cp_comm"}, "ep_comm": {"ep_comm"},
+	"pp_comm": {"pp_comm", "pp_bubble"}, "dp_comm": {"dp_comm"}, "optimizer": {"optimizer"}, "other": {"other"},
+}
+
+// GroupSeconds returns the predicted time of a group.
+func GroupSeconds(t costmodel.Time, group string) (sum float64) {
+	for _, part := range Groups[group] {
+		sum += float64(t.Part(part))
+	}
+	return sum
+}
+
+// target is a measured time: of an observation's step, or of a group of its parts.
+type target struct {
+	row   int
+	group string // "" for the step
 }
 
 // Standard deviations of logarithms that the fit assumes.
@@ -58,8 +83,21 @@ type Result struct {
 
 // fitter prices observations under factors.
 type fitter struct {
-	rows   []Observation
-	series map[*ir.Model]*search.Series
+	rows    []Observation
+	targets []target
+	series  map[*ir.Model]*search.Series
+}
+
+// newFitter returns a fitter of observations.
+func newFitter(rows []Observation) *fitter {
+	f := &fitter{rows: rows, series: map[*ir.Model]*search.Series{}}
+	for i := range rows {
+		f.targets = append(f.targets, target{i, ""})
+		for _, group := range slices.Sorted(maps.Keys(rows[i].Parts)) {
+			f.targets = append(f.targets, target{i, group})
+		}
+	}
+	return f
 }
 
 // Fit fits the factors to observations.
@@ -67,7 +105,7 @@ func Fit(rows []Observation) (*Result, error) {
 	if len(rows) == 0 {
 		return nil, fmt.Errorf("there is no measured step to fit")
 	}
-	f := &fitter{rows: rows, series: map[*ir.Model]*search.Series{}}
+	f := newFitter(rows)
 	r := &Result{}
 	s, err := f.chosen(r)
 	if err != nil {
@@ -147,6 +185,7 @@ func (s *solution) gain(n, i int) float64 {
 	sub := &solution{}
 	pick := func(from []float64) []float64 { return append(slices.Clone(from[:n]), from[i]) }
 	sub.keys, sub.x, sub.errors = append(slices.Clone(s.keys[:n]), s.keys[i]), pick(s.x), s.errors
+	sub.rows = s.rows
 	for _, slopes := range s.slopes {
 		sub.slopes = append(sub.slopes, pick(slopes))
 	}
@@ -176,8 +215,8 @@ func measured(keys []string, x []float64) (m costmodel.Measured) {
 	return m
 }
 
-// price returns the logarithm of an observation's predicted step.
-func (f *fitter) price(o *Observation, m costmodel.Measured) (float64, error) {
+// price returns an observation's prediction.
+func (f *fitter) price(o *Observation, m costmodel.Measured) (costmodel.Predict, error) {
 	p := *o.Problem
 	p.Cluster = p.Cluster.Scaled(m)
 	s := f.series[p.Model]
@@ -187,17 +226,28 @@ func (f *fitter) price(o *Observation, m costmodel.Measured) (float64, error) {
 	}
 	predict, err := s.Price(&p, o.Plan)
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", o.Name, err)
+		return costmodel.Predict{}, fmt.Errorf("%s: %w", o.Name, err)
 	}
-	return math.Log(float64(predict.StepS)), nil
+	return predict, nil
+}
+
+// deviations appends the errors of an observation's prediction: the logarithm of the predicted over the measured step,
+// and the errors of its groups as fractions of the measured step, so that small groups count little.
+func (o *Observation) deviations(p *costmodel.Predict, to []float64) []float64 {
+	to = append(to, math.Log(float64(p.StepS)/o.StepS))
+	for _, group := range slices.Sorted(maps.Keys(o.Parts)) {
+		to = append(to, (GroupSeconds(p.Time, group)-o.Parts[group])/o.StepS)
+	}
+	return to
 }
 
 // solution is the end of a fit: logarithms of factors, with the slopes and residuals of the observations there.
 type solution struct {
 	keys   []string
 	x      []float64
-	slopes [][]float64 // of each observation
-	errors []float64   // predicted over measured, logarithms
+	slopes [][]float64 // of each target
+	errors []float64   // of each target, see deviations
+	rows   []target
 	normal [][]float64 // of all observations, with the prior
 }
 
@@ -272,15 +322,22 @@ func (s *solution) cost() (sum float64) {
 
 // residuals prices all observations at the solution.
 func (f *fitter) residuals(s *solution) error {
-	s.errors = nil
+	var err error
+	s.rows = f.targets
+	s.errors, err = f.errorsAt(measured(s.keys, s.x))
+	return err
+}
+
+// errorsAt returns the errors of all targets under factors.
+func (f *fitter) errorsAt(m costmodel.Measured) (all []float64, err error) {
 	for i := range f.rows {
-		at, err := f.price(&f.rows[i], measured(s.keys, s.x))
+		p, err := f.price(&f.rows[i], m)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		s.errors = append(s.errors, at-math.Log(f.rows[i].StepS))
+		all = f.rows[i].deviations(&p, all)
 	}
-	return nil
+	return all, nil
 }
 
 // linear computes residuals and slopes at the solution.
@@ -289,20 +346,17 @@ func (f *fitter) linear(s *solution) error {
 		return err
 	}
 	const h = 0.02
-	s.slopes = nil
-	for i := range f.rows {
-		o := &f.rows[i]
-		slopes := make([]float64, len(s.keys))
-		for k := range s.keys {
-			x := slices.Clone(s.x)
-			x[k] += h
-			up, err := f.price(o, measured(s.keys, x))
-			if err != nil {
-				return err
-			}
-			slopes[k] = (up - math.Log(o.StepS) - s.errors[i]) / h
+	s.slopes = make([][]float64, len(s.errors))
+	for k := range s.keys {
+		x := slices.Clone(s.x)
+		x[k] += h
+		up, err := f.errorsAt(measured(s.keys, x))
+		if err != nil {
+			return err
 		}
-		s.slopes = append(s.slopes, slopes)
+		for i := range up {
+			s.slopes[i] = append(s.slopes[i], (up[i]-s.errors[i])/h)
+		}
 	}
 	s.normal = s.matrix(-1)
 	return nil
@@ -316,7 +370,7 @@ func (s *solution) matrix(without int) [][]float64 {
 		a[i][i] = 1 / (belief * belief)
 	}
 	for r, slopes := range s.slopes {
-		if r == without {
+		if s.rows[r].row == without {
 			continue
 		}
 		for i := range a {
@@ -337,7 +391,7 @@ func (s *solution) descent(without int) []float64 {
 	for i := range g {
 		g[i] = -s.x[i] / (belief * belief)
 		for r, slopes := range s.slopes {
-			if r != without {
+			if s.rows[r].row != without {
 				g[i] -= float64(slopes[i]*s.errors[r]) / (noise * noise)
 			}
 		}

@@ -96,6 +96,37 @@ func TestFitFindsFactors(t *testing.T) {
 	}
 }
 
+// With the measured parts of its step, a single run determines several factors.
+func TestFitToPartsOfOneRun(t *testing.T) {
+	truth := costmodel.Measured{Matrix: 0.7, Link: 0.5, Memory: 0.8}
+	rows := runs(t, []int{1}, truth, 0)
+	for i := range rows {
+		o := rows[i]
+		if o.Plan.TP == 1 {
+			continue
+		}
+		q := *o.Problem
+		q.Cluster = q.Cluster.Scaled(truth)
+		took, err := search.Price(&q, o.Plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Parts = map[string]float64{}
+		for group := range Groups {
+			o.Parts[group] = GroupSeconds(took.Time, group)
+		}
+		r, err := Fit([]Observation{o})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for key, want := range map[string]float64{"matrix": 0.7, "link": 0.5} {
+			if got := *r.Measured.Factor(key); math.Abs(got/want-1) > 0.1 {
+				t.Errorf("%s: %s is %v, want %v of %+v", o.Name, key, got, want, r.Factors)
+			}
+		}
+	}
+}
+
 // A fit to all, less a step for the row that is left out, predicts that row as a fit to the others does.
 func TestLeaveOneOut(t *testing.T) {
 	rows := runs(t, []int{1, 4}, costmodel.Measured{Matrix: 0.8, Link: 0.7}, 0.05)
@@ -106,7 +137,7 @@ func TestLeaveOneOut(t *testing.T) {
 	changed := false
 	for i, row := range all.Rows {
 		others := append(append([]Observation{}, rows[:i]...), rows[i+1:]...)
-		f := &fitter{rows: others, series: map[*ir.Model]*search.Series{}}
+		f := newFitter(others)
 		var keys []string
 		for _, k := range all.Factors {
 			keys = append(keys, k.Key)
@@ -115,11 +146,11 @@ func TestLeaveOneOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		log, err := f.price(&rows[i], measured(keys, s.x))
+		predict, err := f.price(&rows[i], measured(keys, s.x))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := math.Exp(log); math.Abs(row.Without/want-1) > 0.01 {
+		if want := float64(predict.StepS); math.Abs(row.Without/want-1) > 0.01 {
 			t.Errorf("%s: %.4g without it, a fit to the others says %.4g", row.Name, row.Without, want)
 		}
 		changed = changed || row.Moved != ""
@@ -161,7 +192,7 @@ func TestFitIsNoWorseThanNone(t *testing.T) {
 	for i, by := range []float64{2, 1.2, 1.1, 0.4} {
 		rows[i].StepS *= by
 	}
-	f := &fitter{rows: rows, series: map[*ir.Model]*search.Series{}}
+	f := newFitter(rows)
 	none := &solution{}
 	if err := f.residuals(none); err != nil {
 		t.Fatal(err)
@@ -181,7 +212,7 @@ func TestFitReachesItsBound(t *testing.T) {
 	for i := range rows {
 		rows[i].StepS *= 1000
 	}
-	f := &fitter{rows: rows, series: map[*ir.Model]*search.Series{}}
+	f := newFitter(rows)
 	s, err := f.solve([]string{"matrix"})
 	if err != nil {
 		t.Fatal(err)

@@ -22,11 +22,11 @@ func (f *fitter) leaveOneOut(s *solution, r *Result) error {
 			m  costmodel.Measured
 		}{{&row.Before, costmodel.Measured{}}, {&row.After, measured(s.keys, s.x)},
 			{&row.Without, measured(s.keys, x)}} {
-			log, err := f.price(o, p.m)
+			predict, err := f.price(o, p.m)
 			if err != nil {
 				return err
 			}
-			*p.to = costmodel.SixDigits(math.Exp(log))
+			*p.to = costmodel.SixDigits(float64(predict.StepS))
 		}
 		row.Moved, row.By = moved(s, x)
 		r.Rows = append(r.Rows, row)

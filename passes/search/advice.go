@@ -127,7 +127,7 @@ func cloneCluster(c *costmodel.Cluster) *costmodel.Cluster {
 // lever returns the result of a trial, compared with the best plan of the original problem.
 func (r *Series) lever(t *Trial, base Priced) Lever {
 	l := Lever{Name: t.Name, Set: t.Set}
-	if t.Problem.Model != r.model {
+	if !r.memo.IsOf(t.Problem.Model) {
 		r = &Series{}
 	}
 	best, ok := r.bestOfTrial(t, base.Plan)
@@ -220,10 +220,10 @@ func (r *Result) Beyond(params int64, own Priced, more ...Trial) Further {
 	near := nearTrials(p)
 	found, faster := make([]Lever, len(near)), make([]bool, len(near))
 	q.found = r
-	defer r.searcher.withoutHelpers()()
+	defer r.searcher.limitHelpers(0)()
 	each := make([]*Series, min(1+len(trials)+len(near), runtime.GOMAXPROCS(0)))
 	for i := range each {
-		each[i] = &Series{p.Model, r.searcher.caches.clone(), r.searcher.clusterCosts.clone()}
+		each[i] = &Series{memo: *r.searcher.Memo().Clone()}
 	}
 	inParallel(1+len(trials)+len(near), each, func(i int, s *Series) {
 		switch n := i - 1 - len(trials); {

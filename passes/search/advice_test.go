@@ -153,17 +153,17 @@ func TestHelpersAreBounded(t *testing.T) {
 	old := runtime.GOMAXPROCS(4)
 	defer runtime.GOMAXPROCS(old)
 	r := must(t, p)
-	before := r.searcher.precompiler.helpers
-	end := r.searcher.withoutHelpers()
-	during := r.searcher.precompiler.helpers
+	before := r.searcher.Helpers()
+	end := r.searcher.limitHelpers(0)
+	during := r.searcher.Helpers()
 	end()
 	each, err := new(Series).searcher(p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if after := r.searcher.precompiler.helpers; before != 3 || during != 0 || after != 3 ||
-		each.precompiler.helpers != 0 {
+	if after := r.searcher.Helpers(); before != 3 || during != 0 || after != 3 ||
+		each.Helpers() != 0 {
 		t.Errorf("on 4 cores a search has %d helpers, %d beside others, %d afterwards; a series has %d", before,
-			during, after, each.precompiler.helpers)
+			during, after, each.Helpers())
 	}
 }

@@ -6,9 +6,11 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 
+	"github.com/planc-dev/planc/passes/search/price"
 	"github.com/planc-dev/planc/passes/search/space"
 
 	"github.com/planc-dev/planc/costmodel"
@@ -32,15 +34,16 @@ type brute struct {
 }
 
 // bruteForce prices a problem's space. Profiles of the model may be shared.
-func bruteForce(t *testing.T, p *Problem, shared *caches) *brute {
+func bruteForce(t *testing.T, p *Problem, shared *price.Memo) *brute {
 	t.Helper()
-	s, err := newSearcher(p)
+	if shared == nil {
+		shared = &price.Memo{}
+	}
+	pricer, err := shared.Pricer(p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if shared != nil {
-		s.caches = shared
-	}
+	s := searcherOf(p, pricer)
 	b := &brute{searcher: s, t: t, seen: map[string]int{}}
 	b.space, err = s.space(p)
 	if err != nil {
@@ -57,18 +60,18 @@ func (b *brute) run() *brute {
 	b.time = costmodel.Seconds(math.Inf(1))
 	for _, f := range b.space.families {
 		for _, br := range b.branchesOf(b.problem, f) {
-			ms := b.membersOf(b.problem, br)
+			ms := slices.Collect(b.members(b.problem, br))
 			for i := range ms {
 				m, fits := &ms[i], false
 				for n := br.recompute.MinN; n <= br.recompute.MaxN; n++ {
 					q := m.at(n)
-					c := b.price(&q)
+					c := b.Price(&q)
 					b.hold(m, br, n, &c)
-					if c.memory.Fits() {
-						plans, times, fits = append(plans, q.plan()), append(times, c.time), true
-						plan := q.plan()
-						risks = append(risks, risk{Pressure(c.memory), simplicity(&plan)})
-						b.time = min(b.time, c.time)
+					if c.Memory.Fits() {
+						plans, times, fits = append(plans, q.Plan()), append(times, c.Time), true
+						plan := q.Plan()
+						risks = append(risks, risk{Pressure(c.Memory), simplicity(&plan)})
+						b.time = min(b.time, c.Time)
 					}
 				}
 				if fits {
@@ -78,7 +81,7 @@ func (b *brute) run() *brute {
 		}
 	}
 	for i, time := range times {
-		if time <= b.time*(1+tie) {
+		if time <= b.time*(1+price.Tie) {
 			b.best = plans[i]
 			break
 		}
@@ -105,7 +108,7 @@ func (b *brute) leastRisk(plans []ir.Plan, times []costmodel.Seconds, risks []ri
 		}
 	}
 	for i := range plans {
-		if times[i] <= limit && risks[i] == risks[best] && times[i] <= times[best]*(1+tie) {
+		if times[i] <= limit && risks[i] == risks[best] && times[i] <= times[best]*(1+price.Tie) {
 			b.least = plans[i]
 			break
 		}
@@ -114,43 +117,42 @@ func (b *brute) leastRisk(plans []ir.Plan, times []costmodel.Seconds, risks []ri
 
 // hold checks the bounds of a plan, and of everything that contains it, against its price. Bounds of time hold for
 // recompute counts from the smallest on that the memory bound allows.
-func (b *brute) hold(m *member, br *branch, n int, c *price) {
+func (b *brute) hold(m *member, br *branch, n int, c *price.Price) {
 	q := m.at(n)
-	f, plan := m.family, q.plan()
-	time := c.time
+	f, plan := m.Family, q.Plan()
+	time := c.Time
 	if time == 0 {
-		time = b.stepOf(&q).Total()
+		time = b.StepTime(&q)
 	}
-	if closed, near := b.quote(&q).time, b.simulatedBound(&q); closed > near || near > time {
-		b.t.Errorf("%v takes %v; its closed form is %v, its schedule played with floors %v", plan.Text(), time,
-			closed, near)
+	if bound := b.SimulatedBound(&q); bound > time {
+		b.t.Errorf("%v takes %v; the simulation with lower bounds takes %v", plan.Text(), time, bound)
 	}
 	for _, what := range []string{plan.Schedule, "recompute " + plan.Recompute, fmt.Sprint("zero ", plan.Zero),
 		fmt.Sprint("pp ", plan.PP), fmt.Sprint("ep ", min(2, plan.EP))} {
 		b.seen[what]++
 	}
-	if c.memory.Fits() {
+	if c.Memory.Fits() {
 		switch {
-		case b.searcher.minBytes(b.problem, f) > b.arenaCapacity, br.overBytes > 0, m.overBytes > 0, n < m.n, n < br.n:
+		case b.MinBytes(b.problem, f) > b.ArenaCapacity(), br.overBytes > 0, m.OverBytes > 0, n < m.N, n < br.n:
 			b.t.Errorf("%v fits; its bounds of memory: family %d of %d, branch over %d from %d on, plan over %d "+
 				"from %d on", plan.Text(),
-				b.searcher.minBytes(b.problem, f), b.arenaCapacity, br.overBytes, br.n, m.overBytes, m.n)
+				b.MinBytes(b.problem, f), b.ArenaCapacity(), br.overBytes, br.n, m.OverBytes, m.N)
 		}
 		b.seen["fits"]++
 	}
-	if n >= m.n && m.floor > time || n >= br.n && br.floor > time || b.familyBound(f, &anyRecompute, 0) > time ||
-		b.minWork(&f.plan) > time ||
-		b.pipelineBound(b.problem, f.class, &f.plan) > b.familyBound(f, &anyRecompute, 0) {
+	if n >= m.N && m.Floor > time || n >= br.n && br.floor > time || b.FamilyBound(f) > time ||
+		b.WorkBound(f.Class(), &f.Plan) > time ||
+		b.PipelineBound(b.problem, f.Class(), &f.Plan) > b.FamilyBound(f) {
 		b.t.Errorf("%v takes %v; its bounds of time: arithmetic %v, layers %v, family %v, branch %v, plan %v",
-			plan.Text(), time, b.minWork(&f.plan),
-			b.pipelineBound(b.problem, f.class, &f.plan), b.familyBound(f, &anyRecompute, 0), br.floor, m.floor)
+			plan.Text(), time, b.WorkBound(f.Class(), &f.Plan),
+			b.PipelineBound(b.problem, f.Class(), &f.Plan), b.FamilyBound(f), br.floor, m.Floor)
 	}
 }
 
 // at returns the member with a recompute count.
-func (m *member) at(n int) candidate {
-	p := m.candidate
-	p.n = n
+func (m *member) at(n int) price.Candidate {
+	p := m.Candidate
+	p.N = n
 	return p
 }
 
@@ -172,17 +174,17 @@ func (b *brute) agrees(c found, n Counts, ok bool) {
 }
 
 // tighten gives devices about as much memory as some plan of the space needs.
-func tighten(t *testing.T, r *rand.Rand, p *Problem, shared *caches) {
+func tighten(t *testing.T, r *rand.Rand, p *Problem, shared *price.Memo) {
 	b := bruteForce(t, p, shared)
 	f := b.space.families[r.IntN(len(b.space.families))]
 	br := b.branchesOf(p, f)[0]
-	q := b.membersOf(p, br)[0].at(br.recompute.MinN)
-	need := float64(b.price(&q).memory.Total)
+	q := slices.Collect(b.members(p, br))[0].at(br.recompute.MinN)
+	need := float64(b.Price(&q).Memory.Total)
 	p.Cluster.GPU.MemoryGiB = need * (0.3 + r.Float64()) / (1 - p.Headroom) / float64(1<<30)
 }
 
 // narrow pins keys of a problem to the values of some plan of its space, until the space is small.
-func narrow(t *testing.T, r *rand.Rand, p *Problem, largest int, shared *caches) {
+func narrow(t *testing.T, r *rand.Rand, p *Problem, largest int, shared *price.Memo) {
 	narrowBy(t, r, p, largest, shared, []string{"pp", "tp", "schedule", "vpp", "micro_batch", "zero", "recompute",
 		"axis_order", "cp", "cp_kind", "ep", "etp"})
 }
@@ -190,7 +192,7 @@ func narrow(t *testing.T, r *rand.Rand, p *Problem, largest int, shared *caches)
 // shapeKeys are the keys that do not restrict which plans a family has.
 var shapeKeys = []string{"pp", "tp", "schedule", "vpp", "micro_batch", "axis_order", "cp", "cp_kind", "ep", "etp"}
 
-func narrowBy(t *testing.T, r *rand.Rand, p *Problem, largest int, shared *caches, keys []string) {
+func narrowBy(t *testing.T, r *rand.Rand, p *Problem, largest int, shared *price.Memo, keys []string) {
 	for {
 		b := bruteForce(t, p, shared)
 		if b.space.size <= largest {
@@ -198,7 +200,7 @@ func narrowBy(t *testing.T, r *rand.Rand, p *Problem, largest int, shared *cache
 		}
 		f := b.space.families[r.IntN(len(b.space.families))]
 		key := keys[r.IntN(len(keys))]
-		plan := f.plan
+		plan := f.Plan
 		if shard := p.Shardings(&plan); key == "zero" {
 			plan.Zero = shard[r.IntN(len(shard))].Zero
 		}
@@ -223,7 +225,7 @@ func TestSearchIsBruteForceOfMany(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	seen := map[string]int{}
 	for range many / each {
-		model, shared := randomProblem(t, r), newCaches()
+		model, shared := randomProblem(t, r), new(price.Memo)
 		for range each {
 			p := *model
 			p.Cluster, p.GlobalBatch, p.Pins = randomCluster(t, r), []int{4, 6, 12}[r.IntN(3)], model.Pins
@@ -306,7 +308,7 @@ func TestSearchIsBruteForce(t *testing.T) {
 		default:
 			b.agrees(found{res.Best, res.Robust, res.Fastest}, res.Counts, true)
 			bounded += res.Counts.Bounded
-			checkAlternatives(t, p, res, b.caches)
+			checkAlternatives(t, p, res, b.Memo())
 			other += bit(res.Best.Plan != res.Fastest.Plan)
 		}
 	}
@@ -317,7 +319,7 @@ func TestSearchIsBruteForce(t *testing.T) {
 }
 
 // An alternative is what the search finds with its choice pinned. No alternative beats the chosen plan.
-func checkAlternatives(t *testing.T, p *Problem, res *Result, shared *caches) {
+func checkAlternatives(t *testing.T, p *Problem, res *Result, shared *price.Memo) {
 	t.Helper()
 	for _, c := range res.Choices {
 		if c.Free == nil {
@@ -350,7 +352,7 @@ func checkAlternatives(t *testing.T, p *Problem, res *Result, shared *caches) {
 }
 
 // checkAlternative checks an alternative of a choice against all plans with some pins.
-func checkAlternative(t *testing.T, p *Problem, res *Result, c Choice, a Alternative, pins Pins, shared *caches) {
+func checkAlternative(t *testing.T, p *Problem, res *Result, c Choice, a Alternative, pins Pins, shared *price.Memo) {
 	t.Helper()
 	q := *p
 	q.Pins = p.Pins.Merge(pins)

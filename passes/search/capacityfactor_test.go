@@ -50,21 +50,3 @@ func TestSlackIsALever(t *testing.T) {
 		}
 	}
 }
-
-// There is one more round if the fullest expert has more tokens than slots, and none if it cannot.
-func TestNextRound(t *testing.T) {
-	cfg := llamaConfig(2, 64, 4, 2, 64, 256, 64)
-	cfg.Family, cfg.Experts, cfg.Choices, cfg.ExpertFFN = "qwen3_moe", 8, 2, 64
-	p := problem(cluster(t, "dgx-h100", 1, 2), cfg, 64, 16, mixed)
-	plan := DimsOf(p.Model).SerialPlan(8, p.Precision)
-	for _, c := range []struct{ slack, rounds, room float64 }{ // 512 tokens, 128 for each expert, 148 for the fullest
-		{1, 2, 2}, {1.125, 2, 2.25}, {1.25, 1, 1.25}, {2, 1, 2}, {4, 1, 0}, // 4: a slot for every token
-	} {
-		plan.MoESlack = c.slack
-		e := ExpertsOf(p, plan)
-		if want := 1 + math.Sqrt(2*math.Log(8)*0.75/128); math.Abs(e.Fullest-want) > 1e-9 || e.Rounds != c.rounds ||
-			e.Room != c.room {
-			t.Errorf("slack %v: %+v, want %v rounds up to %v, the fullest %v", c.slack, e, c.rounds, c.room, want)
-		}
-	}
-}

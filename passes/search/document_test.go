@@ -4,76 +4,19 @@ import (
 	"math"
 	"testing"
 
+	"github.com/planc-dev/planc/passes/search/internal/problems"
 	"github.com/planc-dev/planc/passes/search/space"
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 )
 
-// params is a model's number of parameters.
-func params(m *ir.Model) (n int) {
-	for _, s := range m.Segments {
-		for _, w := range s.Forward.Weights() {
-			if w.Param.Tied == "" {
-				n += s.Count * w.Type.Elems()
-			}
-		}
-	}
-	return n
-}
-
-// The table of the documents: model states of 7 B parameters in f32 under AdamW on 8 ranks take 112, 63, 38.5 and 14
-// GB per rank with ZeRO 0 to 3.
-func TestZeroTable(t *testing.T) {
-	p := problem(cluster(t, "dgx-h100", 1, 0), llamaConfig(32, 4096, 32, 32, 11008, 32000, 2048), 2048, 8,
-		ir.FullPrecision(ir.F32))
-	s, err := newSearcher(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	scale := 7e9 / float64(params(p.Model)) / 1e9
-	for zero, want := range []float64{112, 63, 38.5, 14} {
-		plan := ir.SerialPlan(32, 1, p.Precision)
-		plan.DP, plan.Zero = 8, zero
-		if zero > 0 {
-			plan.ZeroGroup = 8
-		}
-		m, _ := s.candidateMemory(s.candidateOf(plan))
-		if got := float64(m.Params+m.Grads+m.Optimizer) * scale; math.Abs(got/want-1) > 1e-4 {
-			t.Errorf("zero %d: %.3f GB, the documents say %v", zero, got, want)
-		}
-	}
-}
-
-// The example of the documents: 100 B parameters on 64 GPUs as dp 8 · pp 4 · tp 2 are 12.5 B per GPU.
+// The example of the documents: 100 B parameters on 64 GPUs as dp 8 · pp 4 · tp 2.
 func TestHundredBillionOn64(t *testing.T) {
 	p := problem(cluster(t, "dgx-h100", 8, 0), gpt2Config(80, 10176, 96, 50257, 2048), 2048, 512, mixed)
-	if n := float64(params(p.Model)) / 1e9; n < 99.5 || n > 100.5 {
-		t.Fatalf("the model has %.2f B parameters", n)
-	}
 	p.Pins = Pins{"dp": {"8"}, "pp": {"4"}, "tp": {"2"}}
-	best := must(t, p).Best
-	if best.Plan.Ranks() != 64 {
+	if best := must(t, p).Best; best.Plan.Ranks() != 64 {
 		t.Errorf("%v", best.Plan)
-	}
-	s, err := newSearcher(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	even := best.Plan
-	even.VPP, even.Schedule, even.StageLayers, even.Zero, even.ZeroGroup = 1, "1f1b", "20,20,20,20", 0, 1
-	even.Recompute, even.RecomputeLayers, even.RecomputeEvery = "none", 0, 1
-	tables, sum := s.tables(even), 0.0
-	for i := range tables.Stages {
-		got := float64(tables.Stages[i].Region(ir.RegionParams).Size) / float64(mixed.Params.Size()) / 1e9
-		sum += got
-		if math.Abs(got-12.5) > 0.4 {
-			t.Errorf("stage %d holds %.2f B parameters", i, got)
-		}
-	}
-	// the last stage also holds the embedding, to which its head is tied
-	if mean := sum / 4; math.Abs(mean-12.5) > 0.1 {
-		t.Errorf("a GPU holds %.2f B parameters in the mean", mean)
 	}
 }
 
@@ -105,7 +48,7 @@ func TestLlama405BLongRows(t *testing.T) {
 		p.Pins = Pins{"tp": {"8"}, "cp": {"16"}, "pp": {"16"}, "micro_batch": {"1"}, "cp_kind": {kind}}
 		b := must(t, p).Best
 		step[kind] = b.Predict.StepS
-		palm := b.Predict.TokensPerSGPU * (6*float64(params(p.Model)) + 12*126*16384*131072) / 1e12
+		palm := b.Predict.TokensPerSGPU * (6*float64(problems.Params(p.Model)) + 12*126*16384*131072) / 1e12
 		t.Logf("%v: %.0f TFLOP/s, counted as PaLM's %.0f, %+v", b.Plan, b.Predict.ModelTFLOPS, palm, b.Predict.Time)
 		if b.Plan.CP != 16 || b.Plan.DP != 8 || b.Predict.Time.CPComm <= 0 || !b.Fits() {
 			t.Errorf("%v takes %+v", b.Plan, b.Predict.Time)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/passes/search/price"
 	"github.com/planc-dev/planc/passes/search/space"
 )
 
@@ -29,20 +30,13 @@ type enumeration struct {
 
 	microBatches map[int][]int // micro-batch sizes, by the number of sequences per replica
 	microIndex   int           // index of the current micro-batch
-	degreeChoice
-	classSlab []degreeClass // preallocated classes
 
-	basesMet     map[baseRequest]bool // bases already listed, if only bases are listed
-	baseRequests []baseRequest
-}
-
-// degreeChoice is the state of an enumeration for one choice of the degrees and of sp.
-type degreeChoice struct {
+	// of one choice of the degrees and of sp
 	degreesLegal bool // the choice is legal by itself
 	splits       map[splitKey]blockSplit
-	// by the index of the micro-batch; the second list is for split backward passes
-	classes   [2][]*degreeClass
-	routeSets [2]*[]*routeSet
+	classes      price.ClassSlab
+
+	bases *price.LayerList // if only the layers of plans are listed; otherwise nil
 }
 
 // blockSplit is the number of blocks per chunk, as numbers and as stage_layers prints it.
@@ -141,8 +135,7 @@ func (e *enumeration) startDegrees(plan *ir.Plan) {
 		e.splits = map[splitKey]blockSplit{}
 	}
 	clear(e.splits)
-	e.classes[0], e.classes[1] = e.classes[0][:0], e.classes[1][:0]
-	e.routeSets = [2]*[]*routeSet{new([]*routeSet), new([]*routeSet)}
+	e.classes.Start()
 	for _, key := range []string{"dp", "tp", "sp", "cp", "cp_kind", "ep", "etp", "moe_slack"} {
 		e.degreesLegal = e.degreesLegal && space.Obeys(plan, key, e.set)
 	}
@@ -150,7 +143,7 @@ func (e *enumeration) startDegrees(plan *ir.Plan) {
 
 // chunks iterates over vpp and the schedules.
 func (e *enumeration) chunks(plan ir.Plan) {
-	if e.basesMet != nil {
+	if e.bases != nil {
 		if e.degreesLegal {
 			e.listBases(&plan)
 		}
@@ -182,7 +175,7 @@ func (e *enumeration) micros(plan ir.Plan) {
 		}
 		plan.MicroBatches = e.p.GlobalBatch / max(1, plan.DP*plan.MicroBatch)
 		if c := e.degreeClass(&plan); e.limit > 0 && c != nil &&
-			(e.s.workBound(c, &plan) > e.limit || e.s.pipelineBound(e.p, c, &plan) > e.limit) {
+			(e.s.WorkBound(c, &plan) > e.limit || e.s.PipelineBound(e.p, c, &plan) > e.limit) {
 			e.skipped = true
 			continue
 		}
@@ -243,51 +236,20 @@ func (e *enumeration) split(plan *ir.Plan) []int {
 		return []int{e.set.Layers}
 	}
 	if !e.degreesLegal || plan.Schedule == "zb-v" && plan.VPP != 2 {
-		return even(e.set.Layers, n) // illegal anyhow
+		return space.EvenSplit(e.set.Layers, n) // illegal anyhow
 	}
 	if e.p.PricedEngine().Even {
-		return even(e.set.Layers, n)
+		return space.EvenSplit(e.set.Layers, n)
 	}
-	c := e.degreeClass(plan)
-	if c.costs == nil {
-		b := e.s.baseOf(c, plan)
-		c.costs = e.s.layerTimes(e.s.routeSetAt(plan, b.profile), &b.key, b.profile, plan.MicroBatch)
-	}
-	return e.s.balancer.balance(plan, c.costs)
-}
-
-// even splits blocks evenly over chunks, without regard to their cost. If there are too few blocks, the last chunk
-// and then the first get none, because they may hold the head and the embedding.
-func even(blocks, chunks int) []int {
-	out := make([]int, chunks)
-	if blocks < chunks && blocks >= chunks-2 {
-		for c := range out {
-			if c > 0 && c < chunks-1 || c == 0 && blocks == chunks-1 {
-				out[c] = 1
-			}
-		}
-		return out
-	}
-	for c := range out {
-		out[c] = blocks*(c+1)/chunks - blocks*c/chunks
-	}
-	return out
+	return e.s.balancer.balance(plan, e.s.LayerTotals(e.degreeClass(plan), plan))
 }
 
 // degreeClass returns the class of a plan with the current micro-batch. Plans whose degrees are illegal have none.
-func (e *enumeration) degreeClass(plan *ir.Plan) *degreeClass {
+func (e *enumeration) degreeClass(plan *ir.Plan) *price.DegreeClass {
 	if !e.degreesLegal {
 		return nil
 	}
-	all := &e.classes[bit(plan.Splits())]
-	for len(*all) <= e.microIndex {
-		if len(e.classSlab) == 0 {
-			e.classSlab = make([]degreeClass, 64)
-		}
-		e.classSlab[0].routeSets = e.routeSets[bit(plan.Splits())]
-		*all, e.classSlab = append(*all, &e.classSlab[0]), e.classSlab[1:]
-	}
-	return (*all)[e.microIndex]
+	return e.classes.Class(plan, e.microIndex)
 }
 
 // visit adds a family, or records why it is illegal.
@@ -323,14 +285,14 @@ func (e *enumeration) family(plan *ir.Plan, split []int) *spaceFamily {
 		e.slab = make([]familySlot, 64)
 	}
 	slot := &e.slab[0] // may hold a rejected family
-	slot.spec = familySpec{plan: *plan, counts: split, splitsBackward: plan.Splits()}
-	slot.family = spaceFamily{family: family{familySpec: &slot.spec, class: e.degreeClass(plan)}, first: e.out.size}
+	slot.spec = price.FamilySpec{Plan: *plan, Counts: split}
+	slot.family = spaceFamily{Family: price.NewFamily(&slot.spec, e.degreeClass(plan)), first: e.out.size}
 	f := &slot.family
 	if len(e.p.BrokenPins(*plan)) > 0 {
 		return f
 	}
-	f.orderNames = e.s.Orders(e.p, plan)
-	f.size = len(e.s.Shardings(e.p, plan)) * len(e.s.RecomputeChoices(e.p, plan, slices.Max(split))) * len(f.orderNames)
+	f.OrderNames = e.s.Orders(e.p, plan)
+	f.size = len(e.s.Shardings(e.p, plan)) * len(e.s.RecomputeChoices(e.p, plan, slices.Max(split))) * len(f.OrderNames)
 	return f
 }
 
@@ -349,15 +311,7 @@ func (e *enumeration) reasons() []Reason {
 			}
 		}
 	}
-	if e.p.Pins["zero"] == nil && plan.ZeroGroup > 1 && plan.Replicas() > 1 {
-		plan.Zero = 1 // zero is free, so its value is not what is wrong with the group
-	}
-	if e.p.Pins["zero_group"] == nil && plan.Zero > 0 {
-		plan.ZeroGroup = plan.Replicas()
-	}
-	if e.p.Pins["recompute_layers"] == nil && plan.Recompute != "none" {
-		plan.RecomputeLayers = plan.LargestChunk()
-	}
+	e.p.Pins.FollowOpen(&plan)
 	rs = append(rs, space.BrokenRules(&plan, e.set)...)
 	if len(rs) > 0 {
 		return rs
@@ -404,42 +358,39 @@ func (e *enumeration) brokenPins() []Reason {
 	return rs
 }
 
-// listBases records the bases that a choice of the degrees needs without recomputation.
+// listBases lists the layers that a choice of the degrees needs.
 func (e *enumeration) listBases(plan *ir.Plan) {
 	for _, vpp := range []int{1, 2} {
 		plan.VPP = vpp
 		for _, plan.Schedule = range e.p.Schedules(plan) {
-			if b := baseRequestOf(*plan); !e.basesMet[b] && (plan.PP > 1 || plan.VPP == 1) {
-				e.basesMet[b] = true
-				e.baseRequests = append(e.baseRequests, b)
+			if plan.PP > 1 || plan.VPP == 1 {
+				e.bases.Add(*plan)
 			}
 		}
 	}
 }
 
-// neededBases returns the bases that an enumeration needs, in its order, and then those that bounds of families with
-// a split backward pass need.
-func (s *searcher) neededBases(p *Problem, set *space.RuleContext) []baseRequest {
-	e := &enumeration{s: s, p: p, set: set, basesMet: map[baseRequest]bool{}}
+// precompile lets other cores compile the layers that an enumeration needs.
+func (s *searcher) precompile(p *Problem, set *space.RuleContext) {
+	if s.Helpers() == 0 {
+		return
+	}
+	e := &enumeration{s: s, p: p, set: set, bases: &price.LayerList{}}
 	e.degrees()
-	return withSplitBackward(p, e.baseRequests)
+	s.Precompile(p, e.bases)
 }
 
-// recomputeBases lists the bases that the families of a search need once they are expanded: those of the first and of
-// the queued families, in the order of their bounds.
-func (h *bestFirst) recomputeBases(first *spaceFamily) []baseRequest {
-	floors := map[*baseProfile]costmodel.Seconds{first.base(): 0}
-	var last *baseProfile
-	for i := range h.queue {
-		e := &h.queue[i]
-		if e.family == nil {
-			continue
+// precompileRecomputed lets other cores compile the layers that the families of a search need once they are expanded:
+// first and the queued families, in the order of their bounds.
+func (h *bestFirst) precompileRecomputed(first *spaceFamily) {
+	h.s.PrecompileRecomputed(h.space.problem, func(yield func(*price.Family, costmodel.Seconds) bool) {
+		if !yield(&first.Family, 0) {
+			return
 		}
-		b := e.family.base()
-		if least, met := floors[b]; b != last && !met || e.floor < least {
-			floors[b] = e.floor
+		for i := range h.queue {
+			if e := &h.queue[i]; e.family != nil && !yield(&e.family.Family, e.floor) {
+				return
+			}
 		}
-		last = b
-	}
-	return sortedRecomputeBases(h.space.problem, floors, h.filter.recompute)
+	}, h.filter.recompute)
 }

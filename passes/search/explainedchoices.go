@@ -66,17 +66,17 @@ func choiceFilter(c *choice, chosen *ir.Plan, want func(string) bool) *filter {
 	case "recompute":
 		return &filter{recompute: want}
 	case "zero":
-		return &filter{member: func(m *member) bool { return want(strconv.Itoa(m.sharding.Zero)) }}
+		return &filter{member: func(m *member) bool { return want(strconv.Itoa(m.Sharding.Zero)) }}
 	case "zero_group":
-		return &filter{member: func(m *member) bool { return want(strconv.Itoa(m.sharding.Group)) }}
+		return &filter{member: func(m *member) bool { return want(strconv.Itoa(m.Sharding.Group)) }}
 	case "axis_order":
 		return &filter{family: func(f *spaceFamily) bool {
-			return sameDegrees(&f.plan, chosen)
+			return sameDegrees(&f.Plan, chosen)
 		}, member: func(m *member) bool {
-			return want(m.order.name)
+			return want(m.Order.Name)
 		}}
 	}
-	return &filter{family: func(f *spaceFamily) bool { return want(c.value(&f.plan)) }}
+	return &filter{family: func(f *spaceFamily) bool { return want(c.value(&f.Plan)) }}
 }
 
 // sameDegrees reports whether two plans have the same degrees.
@@ -101,7 +101,7 @@ func (s *searcher) otherValues(sp *planSpace, c *choice, chosen *ir.Plan) []stri
 	for _, f := range sp.families {
 		switch c.name {
 		case "zero", "zero_group":
-			all := s.Shardings(sp.problem, &f.plan)
+			all := s.Shardings(sp.problem, &f.Plan)
 			if len(last) > 0 && len(all) > 0 && &last[0] == &all[0] {
 				continue
 			}
@@ -113,18 +113,18 @@ func (s *searcher) otherValues(sp *planSpace, c *choice, chosen *ir.Plan) []stri
 				}
 			}
 		case "recompute":
-			for _, a := range s.RecomputeChoices(sp.problem, &f.plan, 1) {
+			for _, a := range s.RecomputeChoices(sp.problem, &f.Plan, 1) {
 				add(a.Kind)
 			}
 		case "axis_order":
-			if !sameDegrees(&f.plan, chosen) {
+			if !sameDegrees(&f.Plan, chosen) {
 				continue
 			}
-			for _, o := range s.Orders(sp.problem, &f.plan) {
+			for _, o := range s.Orders(sp.problem, &f.Plan) {
 				add(o)
 			}
 		default:
-			add(c.value(&f.plan))
+			add(c.value(&f.Plan))
 		}
 	}
 	return out

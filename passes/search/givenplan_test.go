@@ -29,8 +29,8 @@ func allPlans(t testing.TB, p *Problem) (out []ir.Plan) {
 	}
 	for _, f := range sp.families {
 		for _, b := range s.branchesOf(p, f) {
-			for _, m := range s.membersOf(p, b) {
-				out = append(out, m.plan())
+			for m := range s.members(p, b) {
+				out = append(out, m.Plan())
 			}
 		}
 	}

@@ -43,12 +43,9 @@ func (s changeFinder) withoutPins(keys ...string) jobChange {
 // searchChanged searches under a change. Layers do not depend on the pins or the number of devices, so their profiles
 // are shared.
 func (s changeFinder) searchChanged(t jobChange) (Change, bool) {
-	q, err := newSearcher(&t.problem)
-	if err != nil || q.arenaCapacity <= 0 {
+	q, err := (&Series{memo: *s.Memo()}).searcher(&t.problem)
+	if err != nil || q.ArenaCapacity() <= 0 {
 		return Change{}, false
-	}
-	if t.problem.Model == s.problem.Model {
-		q.caches = s.caches
 	}
 	sp, err := q.space(&t.problem)
 	if err != nil {

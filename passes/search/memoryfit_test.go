@@ -8,6 +8,7 @@ import (
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir/spec"
+	"github.com/planc-dev/planc/passes/search/price"
 )
 
 // problemLong is Mixtral 8x7B with 16,384 positions on 16 H100, for which memory rules out most plans.
@@ -58,9 +59,9 @@ func TestWithinItsOwnTime(t *testing.T) {
 // about the memory that some plan needs, networks are slow or have high latency, and pins leave many plans or few.
 func TestSeriesOfMany(t *testing.T) {
 	seen := map[string]int{}
-	for seed := range uint64(4) {
+	for seed := range uint64(draws(4)) {
 		r := rand.New(rand.NewPCG(seed, 29))
-		model, series, shared := randomProblem(t, r), new(Series), newCaches()
+		model, series, shared := randomProblem(t, r), new(Series), new(price.Memo)
 		for range 8 {
 			p := *model
 			p.Cluster, p.GlobalBatch = randomCluster(t, r), 12
@@ -79,19 +80,19 @@ func TestSeriesOfMany(t *testing.T) {
 		}
 	}
 	t.Log(seen)
-	if seen["fits true"] < 20 || seen["fits false"] < 20 || seen["levers"] < 25 {
+	if seen["fits true"] < draws(20) || seen["fits false"] < draws(20) || seen["levers"] < draws(25) {
 		t.Errorf("seen %v", seen)
 	}
 }
 
 // freshSeries returns a series that knows profiles of the model, but no times.
-func freshSeries(p *Problem, shared *caches) *Series {
-	return &Series{model: p.Model, caches: shared}
+func freshSeries(shared *price.Memo) *Series {
+	return &Series{memo: *shared}
 }
 
 // agreeOnOne compares a question to a series, with a limit or without, and its levers, with new searches.
-func agreeOnOne(t *testing.T, r *rand.Rand, series *Series, p *Problem, shared *caches, seen map[string]int) {
-	want, fits := freshSeries(p, shared).fastest(p)
+func agreeOnOne(t *testing.T, r *rand.Rand, series *Series, p *Problem, shared *price.Memo, seen map[string]int) {
+	want, fits := freshSeries(shared).fastest(p)
 	limit := costmodel.Seconds(math.Inf(1))
 	if fits && r.IntN(2) == 0 {
 		limit = series.time(p, want.Plan) * costmodel.Seconds(1+r.Float64()/2)
@@ -117,13 +118,13 @@ func hasPlan(t *testing.T, p *Problem) bool {
 }
 
 // agreeOnLevers compares levers of a series with new searches.
-func agreeOnLevers(t *testing.T, r *Series, p *Problem, base Priced, shared *caches, seen map[string]int) {
+func agreeOnLevers(t *testing.T, r *Series, p *Problem, base Priced, shared *price.Memo, seen map[string]int) {
 	t.Helper()
 	for _, trial := range leverTrials(p) {
 		if trial.Name == moeSlack || trial.Problem.Validate() != nil {
 			continue
 		}
-		want, fits := freshSeries(&trial.Problem, shared).fastest(&trial.Problem)
+		want, fits := freshSeries(shared).fastest(&trial.Problem)
 		if got := r.lever(&trial, base); (got.Best != nil) != fits || fits && *got.Best != want {
 			t.Errorf("lever %s comes to %v, a search from nothing to %v (%v)", trial.Name, got.Best,
 				want.Plan.Text(), fits)

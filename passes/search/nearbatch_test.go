@@ -35,7 +35,7 @@ func TestNearBatches(t *testing.T) {
 // NearBatch equals new searches of the batches in order, in which one replaces another if it gains 2 % more.
 func TestNearBatchOfMany(t *testing.T) {
 	seen := map[bool]int{}
-	for seed := range uint64(14) {
+	for seed := range uint64(draws(14)) {
 		p := randomProblem(t, rand.New(rand.NewPCG(seed, 43)))
 		if seed%3 > 0 {
 			p.GlobalBatch++ // few numbers of devices divide it
@@ -74,7 +74,7 @@ func TestNearBatchOfMany(t *testing.T) {
 		seen[ok]++
 	}
 	t.Log(fmt.Sprint(seen))
-	if seen[true] < 3 || seen[false] < 3 {
+	if seen[true] < draws(3) || seen[false] < draws(3) {
 		t.Errorf("seen %v", seen)
 	}
 }

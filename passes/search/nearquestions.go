@@ -67,7 +67,7 @@ func (r *Result) Near(own Priced) (best Lever, ok bool) {
 		return best, false
 	}
 	p := r.searcher.problem
-	s := &Series{p.Model, r.searcher.caches, r.searcher.clusterCosts}
+	s := &Series{memo: *r.searcher.Memo()}
 	for _, t := range nearTrials(p) {
 		if l, faster := s.nearLever(&t, own, p.GlobalBatch, maxNearFamilies); faster && l.Speedup > best.Speedup {
 			best, ok = l, true

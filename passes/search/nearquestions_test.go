@@ -90,7 +90,7 @@ func TestNearOfMany(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		s := &Series{p.Model, r.searcher.caches, r.searcher.clusterCosts}
+		s := &Series{memo: *r.searcher.Memo()}
 		for _, trial := range nearTrials(p) {
 			got, ok := s.nearLever(&trial, r.Fastest, p.GlobalBatch, 0)
 			want, fits := new(Series).fastest(&trial.Problem)

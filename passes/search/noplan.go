@@ -9,6 +9,7 @@ import (
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/passes/search/price"
 )
 
 // NoPlanCode is reported for a job for which no plan fits. Exit 3.
@@ -84,19 +85,20 @@ func (s *searcher) nearest(sp *planSpace, k *filter) Priced {
 	var families []*spaceFamily
 	for _, f := range sp.families {
 		if k.family == nil || k.family(f) {
-			s.minBytes(sp.problem, &f.family)
 			families = append(families, f)
 		}
 	}
-	slices.SortStableFunc(families, func(a, b *spaceFamily) int { return cmp.Compare(a.minBytes, b.minBytes) })
+	slices.SortStableFunc(families, func(a, b *spaceFamily) int {
+		return cmp.Compare(s.MinBytes(sp.problem, &a.Family), s.MinBytes(sp.problem, &b.Family))
+	})
 	n := &nearest{s: s}
 	for _, f := range families {
-		if n.found && f.minBytes-s.arenaCapacity > n.over {
+		if n.found && s.MinBytes(sp.problem, &f.Family)-s.ArenaCapacity() > n.over {
 			break
 		}
 		n.family(sp, f, k)
 	}
-	return s.priced(&n.best.candidate)
+	return s.Priced(&n.best.Candidate)
 }
 
 // nearest is the plan so far that exceeds memory least.
@@ -118,14 +120,13 @@ func (n *nearest) family(sp *planSpace, f *spaceFamily, k *filter) {
 		if n.found && b.overBytes > n.over {
 			continue
 		}
-		all := n.s.membersOf(sp.problem, b)
-		for i := range all {
-			if k.member == nil || k.member(&all[i]) {
-				ms = append(ms, &all[i])
+		for m := range n.s.members(sp.problem, b) {
+			if k.member == nil || k.member(&m) {
+				ms = append(ms, &m)
 			}
 		}
 	}
-	slices.SortStableFunc(ms, func(a, b *member) int { return cmp.Compare(a.overBytes, b.overBytes) })
+	slices.SortStableFunc(ms, func(a, b *member) int { return cmp.Compare(a.OverBytes, b.OverBytes) })
 	for _, m := range ms {
 		n.try(m)
 	}
@@ -134,14 +135,14 @@ func (n *nearest) family(sp *planSpace, f *spaceFamily, k *filter) {
 // try examines a member.
 func (n *nearest) try(m *member) {
 	switch {
-	case !n.found || m.overBytes < n.over:
-	case m.overBytes > n.over:
+	case !n.found || m.OverBytes < n.over:
+	case m.OverBytes > n.over:
 		return
 	default:
-		a, b := n.s.stepTime(&m.candidate), n.s.stepTime(&n.best.candidate)
-		if a > b*(1+tie) || a >= b*(1-tie) && m.index > n.best.index {
+		a, b := n.s.StepTime(&m.Candidate), n.s.StepTime(&n.best.Candidate)
+		if a > b*(1+price.Tie) || a >= b*(1-price.Tie) && m.index > n.best.index {
 			return
 		}
 	}
-	n.best, n.over, n.found = m, m.overBytes, true
+	n.best, n.over, n.found = m, m.OverBytes, true
 }

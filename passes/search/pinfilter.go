@@ -35,7 +35,7 @@ func filterFor(p, under Pins) *filter {
 	return &filter{
 		family: func(f *spaceFamily) bool {
 			for key := range families {
-				if !families.Allows(key, narrowing[key](&f.plan)) {
+				if !families.Allows(key, narrowing[key](&f.Plan)) {
 					return false
 				}
 			}
@@ -43,9 +43,9 @@ func filterFor(p, under Pins) *filter {
 		},
 		recompute: func(kind string) bool { return p.Allows("recompute", kind) },
 		member: func(m *member) bool {
-			return p.Allows("zero", strconv.Itoa(m.sharding.Zero)) && p.Allows("zero_group",
-				strconv.Itoa(m.sharding.Group)) &&
-				p.Allows("axis_order", m.order.name)
+			return p.Allows("zero", strconv.Itoa(m.Sharding.Zero)) && p.Allows("zero_group",
+				strconv.Itoa(m.Sharding.Group)) &&
+				p.Allows("axis_order", m.Order.Name)
 		},
 	}
 }
@@ -68,5 +68,5 @@ func (r *Result) bestWithPins(pins Pins, by *Series) (Alternative, error) {
 // WhyNot is [WhyNot] for the result's problem and plan. It reuses what the search found. The result must come from
 // [Search].
 func (r *Result) WhyNot(pins Pins) (Alternative, error) {
-	return r.bestWithPins(pins, &Series{model: r.searcher.problem.Model, caches: r.searcher.caches})
+	return r.bestWithPins(pins, &Series{memo: *r.searcher.Memo()})
 }

@@ -20,7 +20,7 @@ func TestFarBeyondLegal(t *testing.T) {
 		want string
 	}{
 		{Pins{"tp": {"1000000000000"}},
-			"tp 1000000000000 leaves a rank without a row of the vocabulary of 50257: use tp 50257 or less"},
+			"tp 1000000000000 leaves a rank without a row of the vocabulary of 50257: use tp 4"},
 		{Pins{"pp": {"1000000000"}}, "pp 1000000000 · vpp 1 is 1000000000 chunks, but 12 blocks with embedding " +
 			"and head " +
 			"fill at most 14"},
@@ -54,8 +54,8 @@ func TestDeepModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range sp.families {
-		if f.plan.PP > space.MaxStages || f.plan.VPP > space.MaxVPP || len(f.counts) > space.MaxChunks {
-			t.Fatalf("%v has %d chunks", f.plan, len(f.counts))
+		if f.Plan.PP > space.MaxStages || f.Plan.VPP > space.MaxVPP || len(f.Counts) > space.MaxChunks {
+			t.Fatalf("%v has %d chunks", f.Plan, len(f.Counts))
 		}
 	}
 	if n := len(sp.families); n > 50_000 {

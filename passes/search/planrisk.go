@@ -6,6 +6,7 @@ import (
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/passes/search/price"
 )
 
 // The recommended plan is the one of least risk among those that predictions cannot tell from the fastest. This
@@ -42,15 +43,15 @@ type riskWindow struct {
 }
 
 // robust returns the plan of least risk whose step is within the limit; the fastest plan is.
-func (h *bestFirst) robust(limit costmodel.Seconds) candidate {
+func (h *bestFirst) robust(limit costmodel.Seconds) price.Candidate {
 	w := &riskWindow{bestFirst: h, limit: limit, priced: map[int]bool{}}
-	h.s.precompiler.limit(limit)
+	h.s.LimitPrecompile(limit)
 	for i := range h.fits {
 		w.priced[h.fits[i].index] = true
 		w.queueMember(h.fits[i].member, h.fits[i].time)
 	}
 	for _, m := range h.slower {
-		w.queueMember(m, m.floor)
+		w.queueMember(m, m.Floor)
 	}
 	w.drainQueue()
 	for ; len(h.pending) > 0 && h.pending[0].floor <= limit; h.pending = h.pending[1:] {
@@ -58,7 +59,7 @@ func (h *bestFirst) robust(limit costmodel.Seconds) candidate {
 		if h.filter.family != nil && !h.filter.family(f) {
 			continue
 		}
-		w.push(riskNode{risk: risk{parts: simplicity(&f.plan)}, entry: entry{floor: h.pending[0].floor, order: f.first,
+		w.push(riskNode{risk: risk{parts: simplicity(&f.Plan)}, entry: entry{floor: h.pending[0].floor, order: f.first,
 			family: f}, number: unranked})
 	}
 	return w.first()
@@ -68,10 +69,10 @@ func (h *bestFirst) robust(limit costmodel.Seconds) candidate {
 const unranked = -1
 
 // first returns the plan that precedes all others, and of those as fast with the same risk the first in the space.
-func (w *riskWindow) first() candidate {
+func (w *riskWindow) first() price.Candidate {
 	chosen, ok := riskNode{}, false
 	for len(w.nodes) > 0 {
-		if ok && (w.nodes[0].risk.compare(&chosen.risk) > 0 || w.nodes[0].floor > chosen.floor*(1+tie)) {
+		if ok && (w.nodes[0].risk.compare(&chosen.risk) > 0 || w.nodes[0].floor > chosen.floor*(1+price.Tie)) {
 			break
 		}
 		switch n := w.pop(); {
@@ -84,8 +85,8 @@ func (w *riskWindow) first() candidate {
 			chosen = n
 		}
 	}
-	best := chosen.member.candidate
-	best.n = chosen.number
+	best := chosen.member.Candidate
+	best.N = chosen.number
 	return best
 }
 
@@ -115,8 +116,8 @@ func (w *riskWindow) expand(n *riskNode) {
 // requeueUnderPressure queues a family again if its plans have more memory pressure than was known, and reports
 // whether it did.
 func (w *riskWindow) requeueUnderPressure(n *riskNode) bool {
-	least := w.s.minBytes(w.space.problem, &n.family.family)
-	if least > w.s.arenaCapacity {
+	least := w.s.MinBytes(w.space.problem, &n.family.Family)
+	if least > w.s.ArenaCapacity() {
 		return false // queueBranches counts them
 	}
 	p := w.s.pressure(least)
@@ -137,11 +138,11 @@ func (w *riskWindow) drainQueue() {
 		case e.member != nil:
 			w.queueMember(e.member, e.floor)
 		case e.branch != nil:
-			plan := e.branch.family.plan
+			plan := e.branch.family.Plan
 			plan.Recompute = e.branch.recompute.Kind
 			w.push(riskNode{risk: risk{parts: simplicity(&plan)}, entry: e})
 		default:
-			w.push(riskNode{risk: risk{parts: simplicity(&e.family.plan)}, entry: e})
+			w.push(riskNode{risk: risk{parts: simplicity(&e.family.Plan)}, entry: e})
 		}
 	}
 }
@@ -151,7 +152,7 @@ func (w *riskWindow) queueMember(m *member, floor costmodel.Seconds) {
 	if floor > w.limit {
 		return
 	}
-	plan := m.plan()
+	plan := m.Plan()
 	n := riskNode{risk: risk{parts: simplicity(&plan)}, entry: entry{floor: floor, order: m.index, member: m}}
 	n.pressure = w.minPressure(m)
 	w.push(n)
@@ -159,11 +160,11 @@ func (w *riskWindow) queueMember(m *member, floor costmodel.Seconds) {
 
 // minPressure returns the least memory pressure of a member over all recompute counts.
 func (w *riskWindow) minPressure(m *member) int {
-	if !m.recompute.Grouped { // more recomputed blocks never need more memory
-		return w.pressureAt(m, m.recompute.MaxN)
+	if !m.Recompute.Grouped { // more recomputed blocks never need more memory
+		return w.pressureAt(m, m.Recompute.MaxN)
 	}
-	least := w.pressureAt(m, m.n)
-	for n := m.n + 1; n <= m.recompute.MaxN && least > 0; n++ {
+	least := w.pressureAt(m, m.N)
+	for n := m.N + 1; n <= m.Recompute.MaxN && least > 0; n++ {
 		least = min(least, w.pressureAt(m, n))
 	}
 	return least
@@ -171,10 +172,10 @@ func (w *riskWindow) minPressure(m *member) int {
 
 // pressureAt returns a member's memory pressure with a recompute count; it is very large if the plan does not fit.
 func (w *riskWindow) pressureAt(m *member, n int) int {
-	p := m.candidate
-	p.n = n
-	bytes := w.s.arenaBytes(&p)
-	if bytes > w.s.arenaCapacity {
+	p := m.Candidate
+	p.N = n
+	bytes := w.s.ArenaBytes(&p)
+	if bytes > w.s.ArenaCapacity() {
 		return 1 << 20
 	}
 	return w.s.pressure(bytes)
@@ -182,14 +183,14 @@ func (w *riskWindow) pressureAt(m *member, n int) int {
 
 // pressure returns the memory pressure of an arena that fits.
 func (s *searcher) pressure(bytes int) int {
-	return pressure(int64(s.arenaCapacity-bytes), s.usableBytes)
+	return pressure(int64(s.ArenaCapacity()-bytes), s.UsableBytes())
 }
 
 // queueCounts queues the fastest plan of a member with the node's memory pressure, and the member again with more.
 func (w *riskWindow) queueCounts(n *riskNode) {
 	m := n.member
-	if w.s.recomputeIsFaster(&m.candidate) {
-		for i := m.n; i <= m.recompute.MaxN; i++ {
+	if w.s.RecomputeIsFaster(&m.Candidate) {
+		for i := m.N; i <= m.Recompute.MaxN; i++ {
 			if p := w.pressureAt(m, i); p < 1<<20 {
 				w.queuePlan(m, i, p)
 			}
@@ -198,7 +199,7 @@ func (w *riskWindow) queueCounts(n *riskNode) {
 	}
 	number := w.leastNumber(m, n.pressure)
 	w.queuePlan(m, number, n.pressure)
-	if number > m.n {
+	if number > m.N {
 		more := *n
 		more.pressure++
 		w.push(more)
@@ -207,8 +208,8 @@ func (w *riskWindow) queueCounts(n *riskNode) {
 
 // leastNumber returns the smallest recompute count with which a member has at most some memory pressure. One exists.
 func (w *riskWindow) leastNumber(m *member, pressure int) int {
-	low, high := m.n, m.recompute.MaxN
-	if m.recompute.Grouped {
+	low, high := m.N, m.Recompute.MaxN
+	if m.Recompute.Grouped {
 		for low < high && w.pressureAt(m, low) > pressure {
 			low++
 		}
@@ -226,22 +227,22 @@ func (w *riskWindow) leastNumber(m *member, pressure int) int {
 
 // queuePlan queues a plan if its bounds are within the limit.
 func (w *riskWindow) queuePlan(m *member, number, pressure int) {
-	p := m.candidate
-	p.n = number
-	floor := w.s.simulatedBound(&p)
+	p := m.Candidate
+	p.N = number
+	floor := w.s.SimulatedBound(&p)
 	if floor > w.limit {
 		return
 	}
-	plan := p.plan()
+	plan := p.Plan()
 	w.push(riskNode{risk: risk{pressure, simplicity(&plan)}, entry: entry{floor: floor, order: m.index, member: m},
 		number: number, isPlan: true})
 }
 
 // simulate computes a plan's step.
 func (w *riskWindow) simulate(n *riskNode) {
-	p := n.member.candidate
-	p.n = n.number
-	n.floor, n.simulated = w.s.price(&p).time, true
+	p := n.member.Candidate
+	p.N = n.number
+	n.floor, n.simulated = w.s.Price(&p).Time, true
 	w.counts.Simulated++
 	if !w.priced[n.order] {
 		w.priced[n.order] = true
@@ -359,6 +360,14 @@ func simplicity(p *ir.Plan) [mechanisms]int {
 	recompute := slices.Index([]string{"none", "selective", "full"}, p.Recompute)
 	return [mechanisms]int{p.PP, p.VPP, bit(p.Splits()), p.CP, p.TP, p.ETP, recompute, p.Zero,
 		bit(p.Zero > 0 && p.ZeroGroup < p.Replicas()), p.EP}
+}
+
+// bit returns 1 for true.
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // riskOf returns the risk of a plan with its prediction.

@@ -2,8 +2,10 @@ package search
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 
+	"github.com/planc-dev/planc/passes/search/price"
 	"github.com/planc-dev/planc/passes/search/space"
 
 	"github.com/planc-dev/planc/costmodel"
@@ -23,7 +25,7 @@ type planSpace struct {
 
 // spaceFamily is a family of a space, with what the search knows about it.
 type spaceFamily struct {
-	family
+	price.Family
 	// cheap lower bound of the step of any plan; 0 if not computed
 	roughFloor costmodel.Seconds
 	// tighter and more expensive lower bound; 0 if not computed
@@ -36,7 +38,7 @@ type spaceFamily struct {
 // familySlot allocates a family together with its spec.
 type familySlot struct {
 	family spaceFamily
-	spec   familySpec
+	spec   price.FamilySpec
 }
 
 // maxFamilies is the largest number of families that a search accepts, so that any accepted job is planned within 30 s
@@ -69,16 +71,14 @@ func (s *searcher) spaceWithin(p *Problem, limit costmodel.Seconds) (*planSpace,
 	for _, key := range []string{"pp", "vpp", "schedule", "stage_layers"} {
 		e.wantsPipeline = e.wantsPipeline || p.Pins[key] != nil
 	}
-	if s.precompiler.helpers > 0 {
-		s.precompiler.start(&s.layerProfiler, s.neededBases(p, e.set))
-	}
+	s.precompile(p, e.set)
 	e.degrees()
 	if e.tooMany() {
-		s.precompiler.stop()
+		s.StopPrecompile()
 		return nil, &TooManyPlans{s.maxFamilies}
 	}
 	if e.out.size == 0 && !e.skipped {
-		s.precompiler.stop()
+		s.StopPrecompile()
 		return nil, &IllegalError{Plan: e.worst, Reasons: e.reasons(), Pins: p.Pins}
 	}
 	return e.out, nil
@@ -92,7 +92,7 @@ type rankedFamily struct {
 
 // ranked returns the families in the order of their known bounds. If few bounds have increased since the last call,
 // it returns the previous order.
-func (sp *planSpace) ranked(s *layerTimer) []rankedFamily {
+func (sp *planSpace) ranked(s *price.Pricer) []rankedFamily {
 	if sp.ranks != nil && sp.raisedBounds < len(sp.ranks)/16 {
 		return sp.ranks
 	}
@@ -100,7 +100,7 @@ func (sp *planSpace) ranked(s *layerTimer) []rankedFamily {
 		sp.ranks = make([]rankedFamily, len(sp.families))
 		for i, f := range sp.families {
 			if f.roughFloor == 0 {
-				f.roughFloor = s.workBound(f.class, &f.plan)
+				f.roughFloor = s.WorkBound(f.Class(), &f.Plan)
 			}
 			sp.ranks[i].index = i
 		}
@@ -132,17 +132,19 @@ type branch struct {
 	overBytes int
 	n         int // the smallest recompute count with which any plan may fit
 	floor     costmodel.Seconds
-	bounded   bool     // overBytes, n and floor are computed
-	members   []member // once expanded
+	bounded   bool // overBytes, n and floor are computed
+	// once expanded: the members that fit, and the number of others
+	expanded bool
+	fitting  []member
+	unfit    int
 }
 
 // member is a plan of a branch with the smallest recompute count with which it fits. If none fits, it has the count
 // that exceeds the memory least.
 type member struct {
-	candidate
-	index     int // in the space
-	overBytes int // bytes by which it exceeds the memory
-	floor     costmodel.Seconds
+	price.BoundedCandidate
+	index int               // in the space
+	time  costmodel.Seconds // its step; 0 if it was not simulated
 }
 
 // branchesOf lists a family's branches.
@@ -150,7 +152,7 @@ func (s *searcher) branchesOf(p *Problem, f *spaceFamily) []*branch {
 	if f.branches != nil {
 		return f.branches
 	}
-	agains := s.RecomputeChoices(p, &f.plan, slices.Max(f.counts))
+	agains := s.RecomputeChoices(p, &f.Plan, slices.Max(f.Counts))
 	all := make([]branch, len(agains))
 	f.branches = make([]*branch, 0, len(agains))
 	for i, a := range agains {
@@ -169,34 +171,42 @@ func (s *searcher) boundBranch(p *Problem, b *branch) {
 	}
 	b.bounded = true
 	f := b.family
-	b.n, b.overBytes = s.minFit(p, &f.family, &b.recompute)
+	b.n, b.overBytes = s.MinFit(p, &f.Family, &b.recompute)
 	if b.overBytes == 0 {
-		b.floor = max(f.floor, s.familyBound(&f.family, &b.recompute, b.n))
+		b.floor = max(f.floor, s.RecomputeBound(&f.Family, &b.recompute, b.n))
 	}
 }
 
-// membersOf lists a branch's plans.
-func (s *searcher) membersOf(p *Problem, b *branch) []member {
-	if b.members != nil {
-		return b.members
+// expand computes a branch's members, unless that was done.
+func (s *searcher) expand(p *Problem, b *branch) {
+	if b.expanded {
+		return
 	}
-	s.boundBranch(p, b)
-	f, shardings := &b.family.family, s.Shardings(p, &b.family.plan)
-	orders := f.axisOrders()
-	b.members = make([]member, 0, len(shardings)*len(orders))
-	for i := range shardings {
-		shard := &shardings[i]
-		n, over := s.minRecomputed(f, &b.recompute, s.shardingCost(f, *shard).stateMemory, f.splitsBackward &&
-			shard.Zero >= 2)
-		for j := range orders {
-			m := member{candidate: candidate{family: f, sharding: shard, recompute: &b.recompute, n: n,
-				order: &orders[j]},
-				index: b.first + len(b.members), overBytes: over}
-			if over == 0 {
-				m.floor = max(b.floor, s.stepBound(f, *shard, &b.recompute, n, &orders[j]))
-			}
-			b.members = append(b.members, m)
+	b.expanded = true
+	all := s.memberScratch[:0]
+	for m := range s.members(p, b) {
+		if m.OverBytes > 0 {
+			b.unfit++
+		} else {
+			all = append(all, m)
 		}
 	}
-	return b.members
+	b.fitting, s.memberScratch = slices.Clone(all), all
+}
+
+// members returns a branch's members, also those that do not fit.
+func (s *searcher) members(p *Problem, b *branch) iter.Seq[member] {
+	return func(yield func(member) bool) {
+		s.boundBranch(p, b)
+		index := b.first
+		for c := range s.Candidates(p, &b.family.Family, &b.recompute) {
+			if c.OverBytes == 0 {
+				c.Floor = max(c.Floor, b.floor)
+			}
+			if !yield(member{BoundedCandidate: c, index: index}) {
+				return
+			}
+			index++
+		}
+	}
 }

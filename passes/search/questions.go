@@ -4,10 +4,11 @@ import (
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
+	"github.com/planc-dev/planc/passes/search/price"
 	"github.com/planc-dev/planc/passes/search/space"
 )
 
-// The types of a question belong to package space, and are available here too.
+// The types of questions and answers that belong to packages space and price are available here too.
 type (
 	// Problem is the question: which plan trains this model on this cluster fastest?
 	Problem = space.Problem
@@ -23,6 +24,8 @@ type (
 	Progress = space.Progress
 	// Trial is a question with a change.
 	Trial = space.Trial
+	// Priced is a plan with its prediction.
+	Priced = price.Priced
 )
 
 // Values of [Problem.Prefer].

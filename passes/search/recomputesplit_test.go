@@ -26,7 +26,7 @@ func TestRecomputeSplitDividesPositions(t *testing.T) {
 	p.Pins = Pins{"recompute_split": {"true"}, "tp": {"3"}, "recompute": {"full"}, "sp": {"false"}}
 	_, err = Search(p)
 	var illegal *IllegalError
-	want := "recompute_split: tp 3 must divide 1024 positions: use tp 2 or 4, or recompute_split false"
+	want := "recompute_split: tp 3 must divide 1024 positions: use tp 2, or recompute_split false"
 	if !errors.As(err, &illegal) || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %s", err, want)
 	}

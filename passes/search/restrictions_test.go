@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/planc-dev/planc/passes/search/internal/problems"
 	"github.com/planc-dev/planc/passes/search/space"
 
 	"github.com/planc-dev/planc/costmodel/engines"
@@ -70,15 +71,15 @@ func (s *searcher) lacking(sp *planSpace, plan *ir.Plan) string {
 	}
 	for _, f := range sp.families {
 		switch {
-		case key(&f.plan) != key(plan):
+		case key(&f.Plan) != key(plan):
 			value = max(value, other)
-		case f.plan.StageLayers != plan.StageLayers:
+		case f.Plan.StageLayers != plan.StageLayers:
 			value = "stage_layers"
 		case !slices.ContainsFunc(s.Shardings(sp.problem, plan), func(x space.Sharding) bool {
 			return x.Zero == plan.Zero && x.Group == plan.ZeroGroup
 		}):
 			return "zero_group"
-		case !slices.Contains(f.orderNames, plan.AxisOrder):
+		case !slices.Contains(f.OrderNames, plan.AxisOrder):
 			return "axis_order"
 		case slices.ContainsFunc(sp.problem.RecomputeChoices(plan, plan.LargestChunk()),
 			func(a space.RecomputeChoice) bool {
@@ -105,7 +106,7 @@ func hasChoice(a *space.RecomputeChoice, p *ir.Plan) bool {
 
 // No legal plan is left out except by a named restriction.
 func TestWhatIsLeftOutIsNamed(t *testing.T) {
-	r := rand.New(rand.NewPCG(21, 4))
+	r := rand.New(rand.NewPCG(21, 6))
 	seen := map[string]int{}
 	for range 40 {
 		p := randomProblem(t, r)
@@ -114,14 +115,15 @@ func TestWhatIsLeftOutIsNamed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.Pins = drawPins(r, s)
+		plans := problems.PlansOf(p)
+		p.Pins = drawPins(t, r, plans)
 		sp, err := s.space(p)
 		if err != nil {
 			continue
 		}
 		named := strings.Join(Restricted(p), "; ")
 		for range 4000 {
-			plan := drawPlan(r, s)
+			plan := plans.Any(r)
 			if !followsPins(p.Pins, &plan) || len(Legal(plan, s.dims, p.Cluster, p.GlobalBatch)) > 0 {
 				continue
 			}
@@ -154,15 +156,14 @@ var drawnKeys = []string{"tp", "pp", "cp", "cp_kind", "sp", "schedule", "zero", 
 	"recompute", "recompute_layers", "recompute_every", "recompute_split"}
 
 // drawPins pins up to three keys to the value of one legal plan, or to the values of two.
-func drawPins(r *rand.Rand, s *searcher) Pins {
+func drawPins(t *testing.T, r *rand.Rand, plans *problems.Plans) Pins {
 	pins := Pins{}
 	for n := r.IntN(4); len(pins) < n; {
 		key := drawnKeys[r.IntN(len(drawnKeys))]
 		for range 1 + r.IntN(2) {
-			plan := drawPlan(r, s)
-			for len(Legal(plan, s.dims, s.problem.Cluster, s.problem.GlobalBatch)) > 0 ||
-				!followsPins(pins.Without(key), &plan) {
-				plan = drawPlan(r, s)
+			plan := plans.Legal(t, r)
+			for !followsPins(pins.Without(key), &plan) {
+				plan = plans.Legal(t, r)
 			}
 			if v := space.KeyValues(plan)[key]; !slices.Contains(pins[key], v) &&
 				(key != "stage_layers" || len(pins[key]) == 0) {
@@ -182,40 +183,4 @@ func followsPins(p Pins, plan *ir.Plan) bool {
 		}
 	}
 	return true
-}
-
-// drawPlan draws values of a plan's keys, mostly illegal ones.
-func drawPlan(r *rand.Rand, s *searcher) ir.Plan {
-	p := s.dims.SerialPlan(1, s.problem.Precision)
-	rest := s.problem.Cluster.Devices()
-	for _, to := range []*int{&p.TP, &p.PP, &p.CP} {
-		values := space.Divisors(rest)
-		*to = values[r.IntN(len(values))]
-		rest /= *to
-	}
-	p.DP, p.SP = rest, r.IntN(2) == 0
-	if s.dims.Experts > 0 {
-		etps, eps := space.Divisors(p.TP), space.Divisors(s.dims.Experts)
-		p.ETP, p.EP, p.MoESlack = etps[r.IntN(len(etps))], eps[r.IntN(len(eps))],
-			[]float64{space.DefaultMoESlack, space.DefaultMoESlack, space.DefaultMoESlack, 2}[r.IntN(4)]
-	}
-	if p.CP > 1 {
-		p.CPKind = ir.ContextKinds[1+r.IntN(len(ir.ContextKinds)-1)]
-	}
-	if p.PP > 1 {
-		p.VPP, p.Schedule = 1+r.IntN(2), space.Schedules[r.IntN(len(space.Schedules))]
-	}
-	share := space.Divisors(max(1, s.problem.GlobalBatch/p.DP))
-	p.MicroBatch = share[r.IntN(len(share))]
-	p.MicroBatches = s.problem.GlobalBatch / (p.DP * p.MicroBatch)
-	p.StageLayers = space.JoinCounts(even(s.dims.Layers, p.PP*p.VPP))
-	p.Zero = r.IntN(4)
-	if p.Zero > 0 {
-		values := space.Divisors(p.Replicas())
-		p.ZeroGroup = values[r.IntN(len(values))]
-	}
-	orders := space.AxisOrders(&p, s.problem.Cluster.Nodes)
-	p.AxisOrder = orders[r.IntN(len(orders))]
-	drawRecompute(r, &p)
-	return p
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/passes/search/price"
 )
 
 // Counts account for every plan of the space: Space = Infeasible + Bounded + Priced.
@@ -17,6 +18,12 @@ type Counts struct {
 	Priced  int `json:"priced"` // plans that fit and were priced
 	// plans whose schedule was simulated, including those that turned out not to fit
 	Simulated int `json:"simulated"`
+}
+
+// Plus returns the sum of the counts of two searches.
+func (c Counts) Plus(d Counts) Counts {
+	return Counts{c.Space + d.Space, c.Infeasible + d.Infeasible, c.Bounded + d.Bounded, c.Priced + d.Priced,
+		c.Simulated + d.Simulated}
 }
 
 // Result is the answer of a search.
@@ -35,7 +42,9 @@ type Result struct {
 
 // searcher runs the searches of one question. It prices plans with its pricer.
 type searcher struct {
-	pricer
+	*price.Pricer
+	problem  *Problem
+	dims     Dims
 	searched *planSpace // the space that was searched for a [Result]
 	// spaces of the result's choices with one pin removed, by the pin's key
 	freedSpaces map[string]*planSpace
@@ -44,19 +53,26 @@ type searcher struct {
 	window      float64 // [Apart], except in tests that use small spaces
 	maxFamilies int     // [maxFamilies], except in tests
 	balancer    stageBalancer
-	queue       queue // memory that is reused for each search
+	// memory that is reused
+	queue         queue
+	memberScratch []member
 }
 
 // newSearcher returns the searcher of a problem.
 func newSearcher(p *Problem) (*searcher, error) {
-	pricer, err := newPricer(p)
+	pricer, err := price.New(p)
 	if err != nil {
 		return nil, err
 	}
-	s := &searcher{pricer: pricer, window: Apart, maxFamilies: maxFamilies,
+	return searcherOf(p, pricer), nil
+}
+
+// searcherOf returns the searcher of a problem with a pricer.
+func searcherOf(p *Problem, pricer *price.Pricer) *searcher {
+	s := &searcher{Pricer: pricer, problem: p, dims: DimsOf(p.Model), window: Apart, maxFamilies: maxFamilies,
 		freedSpaces: map[string]*planSpace{}}
 	s.balancer = stageBalancer{model: p.Model, dims: s.dims}
-	return s, nil
+	return s
 }
 
 // Search finds the plan to recommend, and explains it. Of the plans that fit and that predictions cannot tell from
@@ -76,7 +92,8 @@ func Search(p *Problem) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.precompiler.helpers, s.watch = min(maxHelpers, runtime.GOMAXPROCS(0)-1), p.Watch
+	s.UseHelpers(runtime.GOMAXPROCS(0) - 1)
+	s.watch = p.Watch
 	sp, err := s.space(p)
 	if err != nil {
 		return nil, err
@@ -120,7 +137,7 @@ type bestFirst struct {
 
 // fittingPlan is a plan that fits, with its position in the space.
 type fittingPlan struct {
-	candidate candidate
+	candidate price.Candidate
 	index     int
 	time      costmodel.Seconds
 	member    *member
@@ -136,7 +153,7 @@ func (s *searcher) best(sp *planSpace, k *filter) (best Priced, n Counts, found 
 	if first == nil {
 		return Priced{}, h.counts, false
 	}
-	return s.priced(&first.candidate), h.counts, true
+	return s.Priced(&first.candidate), h.counts, true
 }
 
 // found is the fastest plan, the plan of least risk, and which of them is recommended.
@@ -157,7 +174,7 @@ func (s *searcher) choose(sp *planSpace, k *filter) (c found, n Counts, ok bool)
 	}
 	least := h.robust(limit)
 	h.finish()
-	c.fastest, c.robust = s.priced(&first.candidate), s.priced(&least)
+	c.fastest, c.robust = s.Priced(&first.candidate), s.Priced(&least)
 	c.best = c.robust
 	if s.problem.Prefer == PreferFastest {
 		c.best = c.fastest
@@ -172,7 +189,7 @@ func (s *searcher) searchBestFirst(sp *planSpace, k *filter) *bestFirst {
 	}
 	h := &bestFirst{s: s, space: sp, filter: k}
 	h.counts.Space = sp.size
-	h.queue, h.pending = s.queue[:0], sp.ranked(&s.layerTimer)
+	h.queue, h.pending = s.queue[:0], sp.ranked(s.Pricer)
 	h.fastest = costmodel.Seconds(math.Inf(1))
 	if k.limit > 0 {
 		h.fastest = k.limit
@@ -197,7 +214,7 @@ func (s *searcher) searchBestFirst(sp *planSpace, k *filter) *bestFirst {
 // fastestFit returns the fastest plan, and of those within a tie the first in the space; nil if none fits.
 func (h *bestFirst) fastestFit() (first *fittingPlan) {
 	for i := range h.fits {
-		if f := &h.fits[i]; f.time <= h.fastest*(1+tie) && (first == nil || f.index < first.index) {
+		if f := &h.fits[i]; f.time <= h.fastest*(1+price.Tie) && (first == nil || f.index < first.index) {
 			first = f
 		}
 	}
@@ -206,14 +223,14 @@ func (h *bestFirst) fastestFit() (first *fittingPlan) {
 
 // finish completes the counts and returns the queue's memory for the next search.
 func (h *bestFirst) finish() {
-	h.s.precompiler.stop()
+	h.s.StopPrecompile()
 	h.counts.Bounded = h.counts.Space - h.counts.Infeasible - h.counts.Priced
 	h.s.queue = h.queue
 }
 
 // next queues the families whose bound is next, and reports whether anything queued may be as fast as the best plan.
 func (h *bestFirst) next() bool {
-	limit := h.fastest * (1 + tie)
+	limit := h.fastest * (1 + price.Tie)
 	for len(h.pending) > 0 && h.pending[0].floor <= limit &&
 		(len(h.queue) == 0 || h.pending[0].floor <= h.queue[0].floor) {
 		f, floor := h.space.families[h.pending[0].index], h.pending[0].floor
@@ -228,7 +245,7 @@ func (h *bestFirst) next() bool {
 
 // mayFit reports whether some plan of a family may fit.
 func (h *bestFirst) mayFit(f *spaceFamily) bool {
-	if h.s.minBytes(h.space.problem, &f.family) > h.s.arenaCapacity {
+	if h.s.MinBytes(h.space.problem, &f.Family) > h.s.ArenaCapacity() {
 		h.counts.Infeasible += f.size
 		return false
 	}
@@ -241,7 +258,7 @@ func (h *bestFirst) mayFit(f *spaceFamily) bool {
 func (h *bestFirst) queueRefined(f *spaceFamily, ranked costmodel.Seconds) {
 	if f.floor == 0 && (h.anyMayFit || h.mayFit(f)) {
 		if f.roughFloor <= ranked { // the bound is still the one that ranked it
-			f.roughFloor = max(f.roughFloor, h.s.pipelineBound(h.space.problem, f.class, &f.plan))
+			f.roughFloor = max(f.roughFloor, h.s.PipelineBound(h.space.problem, f.Class(), &f.Plan))
 		}
 		if f.roughFloor > ranked {
 			h.space.raisedBounds++
@@ -262,7 +279,7 @@ func (h *bestFirst) queueFamily(f *spaceFamily) {
 
 // boundFamily computes a family's own bound.
 func (h *bestFirst) boundFamily(f *spaceFamily) {
-	f.floor = max(f.roughFloor, h.s.familyBound(&f.family, &anyRecompute, 0))
+	f.floor = max(f.roughFloor, h.s.FamilyBound(&f.Family))
 	h.space.raisedBounds++
 }
 
@@ -271,8 +288,8 @@ func (h *bestFirst) queueBranches(f *spaceFamily) {
 	if !h.mayFit(f) {
 		return
 	}
-	if !h.anyOpened && h.s.precompiler.helpers > 0 {
-		h.s.precompiler.start(&h.s.layerProfiler, h.recomputeBases(f))
+	if !h.anyOpened {
+		h.precompileRecomputed(f)
 	}
 	h.anyOpened = true
 	for _, b := range h.s.branchesOf(h.space.problem, f) {
@@ -290,31 +307,34 @@ func (h *bestFirst) queueBranches(f *spaceFamily) {
 
 // queueMembers expands a branch into its members and queues those that fit.
 func (h *bestFirst) queueMembers(b *branch) {
-	ms := h.s.membersOf(h.space.problem, b)
-	for i := range ms {
-		switch m := &ms[i]; {
-		case h.filter.member != nil && !h.filter.member(m):
-		case m.overBytes > 0:
-			h.counts.Infeasible++
-		default:
-			h.queue.push(entry{floor: m.floor, order: m.index, member: m})
+	h.s.expand(h.space.problem, b)
+	h.counts.Infeasible += b.unfit
+	for i := range b.fitting {
+		if m := &b.fitting[i]; h.filter.member == nil || h.filter.member(m) {
+			h.queue.push(entry{floor: m.Floor, order: m.index, member: m})
 		}
 	}
 }
 
 // priceMember simulates a member, unless a bound says that it is slower than the best.
 func (h *bestFirst) priceMember(m *member) {
-	best, ok := h.s.solveRecompute(&m.candidate, h.fastest*(1+tie))
+	best, ok := h.s.SolveRecompute(&m.Candidate, h.fastest*(1+price.Tie))
 	if !ok {
 		h.slower = append(h.slower, m)
 		return
 	}
-	p := h.s.price(&best)
+	time := m.time
+	if time == 0 || best.N != m.N {
+		time = h.s.Price(&best).Time
+	}
+	if best.N == m.N { // searches for alternatives often need it again
+		m.time = time
+	}
 	h.counts.Simulated++
 	h.counts.Priced++
-	h.fastest = min(h.fastest, p.time)
-	h.s.precompiler.limit(h.fastest * (1 + tie))
-	h.fits = append(h.fits, fittingPlan{best, m.index, p.time, m})
+	h.fastest = min(h.fastest, time)
+	h.s.LimitPrecompile(h.fastest * (1 + price.Tie))
+	h.fits = append(h.fits, fittingPlan{best, m.index, time, m})
 }
 
 // Price predicts the step of one plan. It returns an [IllegalError] with the broken rules if the plan is not legal.
@@ -327,7 +347,7 @@ func Price(p *Problem, plan ir.Plan) (costmodel.Predict, error) {
 	if rs := Legal(plan, s.dims, p.Cluster, p.GlobalBatch); len(rs) > 0 {
 		return costmodel.Predict{}, &IllegalError{Plan: plan, Reasons: rs, Pins: p.Pins}
 	}
-	return s.priced(s.candidateOf(plan)).Predict, nil
+	return s.Priced(price.CandidateOf(plan)).Predict, nil
 }
 
 // SearchWithGiven is Search with a given plan, which must have passed [Check]. Alternatives and choices are compared
@@ -346,7 +366,8 @@ func SearchWithGiven(p *Problem, given ir.Plan) (r *Result, best Priced, err err
 	c, counts, _ := s.choose(sp, nil)
 	best = c.best
 	s.watch = nil
-	r = &Result{Best: s.priced(s.candidateOf(given)), Robust: c.robust, Fastest: c.fastest, Counts: counts, searcher: s}
+	r = &Result{Best: s.Priced(price.CandidateOf(given)), Robust: c.robust, Fastest: c.fastest, Counts: counts,
+		searcher: s}
 	if !r.Best.Fits() {
 		return nil, best, &NoPlan{Nearest: r.Best, NoFit: noFitOf(r.Best), Counts: Counts{Space: 1, Infeasible: 1,
 			Simulated: 1}}

@@ -2,6 +2,8 @@ package search
 
 import (
 	"slices"
+
+	"github.com/planc-dev/planc/passes/search/price"
 )
 
 // A plan's choices are explained by independent questions. If a space is large, a second searcher answers some of
@@ -20,7 +22,7 @@ type answerer struct {
 // answerers returns the workers that share the questions about a space's choices.
 func (s *searcher) answerers(sp *planSpace) []answerer {
 	all := []answerer{{s, sp}}
-	if s.precompiler.helpers > 0 && len(sp.families) >= minFamiliesToShare {
+	if s.Helpers() > 0 && len(sp.families) >= minFamiliesToShare {
 		t := s.secondWorker()
 		all = append(all, answerer{t, sp.copyFor(t)})
 	}
@@ -31,7 +33,7 @@ func (s *searcher) answerers(sp *planSpace) []answerer {
 func (s *searcher) answers(sp *planSpace, applying []*choice, best Priced) []answer {
 	by := s.answerers(sp)
 	if len(by) > 1 {
-		defer s.reserveCore()()
+		defer s.limitHelpers(s.Helpers() - 1)()
 	}
 	out := make([]answer, len(applying))
 	inParallel(len(applying), by, func(i int, by answerer) { out[i] = by.ask(applying[i], best) })
@@ -51,10 +53,18 @@ func (s *searcher) answers(sp *planSpace, applying []*choice, best Priced) []ans
 	})
 	inParallel(len(applying), by, func(i int, by answerer) { by.compare(applying[i], &out[i], best) })
 	for _, o := range by[1:] {
-		s.caches.merge(o.caches)
+		s.Merge(o.Pricer)
 	}
 	clear(s.freedSpaces)
 	return out
+}
+
+// limitHelpers lets the pricer use up to n other cores until end is called, because the rest have searchers of their
+// own. So there are never more workers than cores; the searchers of a [Series] have no helpers.
+func (s *searcher) limitHelpers(n int) (end func()) {
+	before := s.Helpers()
+	s.UseHelpers(n)
+	return func() { s.UseHelpers(before) }
 }
 
 // question is the index of a choice, and of one of its questions.
@@ -62,19 +72,19 @@ type question struct{ choice, count int }
 
 // secondWorker returns a searcher that knows what this one knows, and shares nothing that either changes except jobs.
 func (s *searcher) secondWorker() *searcher {
-	return &searcher{pricer: s.workerCopy(), searched: s.searched, window: s.window, maxFamilies: s.maxFamilies,
-		freedSpaces: map[string]*planSpace{}, balancer: stageBalancer{model: s.problem.Model, dims: s.dims}}
+	t := searcherOf(s.problem, s.Fork())
+	t.searched, t.window, t.maxFamilies = s.searched, s.window, s.maxFamilies
+	return t
 }
 
 // copyFor returns the space for a second worker: with the known bounds, but without the details of families.
 func (sp *planSpace) copyFor(t *searcher) *planSpace {
 	out := &planSpace{problem: sp.problem, families: make([]*spaceFamily, len(sp.families)), size: sp.size,
 		ranks: slices.Clone(sp.ranks), raisedBounds: sp.raisedBounds}
-	all, cells := make([]spaceFamily, len(sp.families)), map[*degreeClass]*degreeClass{}
+	all, classes := make([]spaceFamily, len(sp.families)), map[*price.DegreeClass]*price.DegreeClass{}
 	for i, f := range sp.families {
 		all[i] = *f
-		all[i].familyDetails, all[i].branches = nil, nil
-		all[i].class = f.class.copyFor(&t.layerProfiler, cells)
+		all[i].Family, all[i].branches = t.CopyFamily(&f.Family, classes), nil
 		out.families[i] = &all[i]
 	}
 	return out

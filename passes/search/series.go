@@ -3,15 +3,12 @@ package search
 import (
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/passes/search/price"
 )
 
 // Series answers questions about one model on several clusters, as a sweep asks them. Layers are the same on each, so
 // questions share results. The zero value is ready to use.
-type Series struct {
-	model  *ir.Model
-	caches *caches
-	speeds *clusterCosts // of the usual cluster of the questions; nil if there is none
-}
+type Series struct{ memo price.Memo }
 
 // Best is Search without alternatives and without changes that would fit. Questions with the same Model must have the
 // same Precision and Recipe.
@@ -57,7 +54,7 @@ func (r *Series) within(p *Problem, limit costmodel.Seconds, largest int) (Price
 	if err != nil {
 		return Priced{}, false, err
 	}
-	if limit < s.minStep() {
+	if limit < s.MinStep() {
 		return Priced{}, false, nil
 	}
 	sp, err := s.spaceWithin(p, limit)
@@ -70,18 +67,11 @@ func (r *Series) within(p *Problem, limit costmodel.Seconds, largest int) (Price
 
 // searcher returns a searcher for a problem that shares what is known about its model.
 func (r *Series) searcher(p *Problem) (*searcher, error) {
-	s, err := newSearcher(p)
+	pricer, err := r.memo.Pricer(p)
 	if err != nil {
 		return nil, err
 	}
-	if r.model == p.Model {
-		s.caches = r.caches
-	}
-	r.model, r.caches = p.Model, s.caches
-	if r.speeds != nil && r.speeds.validFor(&s.pricer) {
-		s.clusterCosts = r.speeds
-	}
-	return s, nil
+	return searcherOf(p, pricer), nil
 }
 
 // alternative returns the plan to recommend with further pins, compared with the chosen one. If the chosen one
@@ -113,7 +103,7 @@ func (r *Series) Price(p *Problem, plan ir.Plan) (costmodel.Predict, error) {
 	if rs := Legal(plan, s.dims, p.Cluster, p.GlobalBatch); len(rs) > 0 {
 		return costmodel.Predict{}, &IllegalError{Plan: plan, Reasons: rs, Pins: p.Pins}
 	}
-	return s.priced(s.candidateOf(plan)).Predict, nil
+	return s.Priced(price.CandidateOf(plan)).Predict, nil
 }
 
 // Moments returns what a rank of a legal plan's fullest stage needs at each moment of training.
@@ -122,7 +112,7 @@ func (r *Series) Moments(p *Problem, plan ir.Plan) ([]costmodel.MemoryMoment, er
 	if err != nil {
 		return nil, err
 	}
-	return s.memoryMoments(s.candidateOf(plan)), nil
+	return s.Moments(price.CandidateOf(plan)), nil
 }
 
 // time returns the exact step of a plan that was an answer for the problem. [costmodel.Predict] only has the sum of
@@ -132,13 +122,8 @@ func (r *Series) time(p *Problem, plan ir.Plan) costmodel.Seconds {
 	if err != nil {
 		panic("search: a problem that had an answer is none: " + err.Error())
 	}
-	return s.stepTime(s.candidateOf(plan))
+	return s.StepTime(price.CandidateOf(plan))
 }
 
 // Refresh drops everything that depends on an engine's constants, which a fit changes. Results of the passes stay.
-func (r *Series) Refresh() {
-	if r.caches == nil {
-		return
-	}
-	r.caches.dropFitted()
-}
+func (r *Series) Refresh() { r.memo.DropFitted() }

@@ -72,8 +72,8 @@ func checkLeastWork(t *testing.T, p *Problem) {
 		t.Fatal(err)
 	}
 	for _, f := range sp.families {
-		if work, floor := s.minWork(&f.plan), s.familyBound(&f.family, &anyRecompute, 0); work > floor {
-			t.Errorf("%v: its work takes %v, its floor is %v", f.plan.Text(), work, floor)
+		if work, floor := s.WorkBound(f.Class(), &f.Plan), s.FamilyBound(&f.Family); work > floor {
+			t.Errorf("%v: its work takes %v, its floor is %v", f.Plan.Text(), work, floor)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/passes/search/price"
 	"github.com/planc-dev/planc/passes/search/space"
 )
 
@@ -15,7 +16,7 @@ import (
 // fast splits of alike blocks it minimizes the slowest stage, then the next, and gives fewer blocks to earlier
 // stages, which hold more micro-batches. Within a stage, chunks are as equal as possible, and those with the
 // embedding or the head get fewer blocks. Memory is ignored; [Restricted] names that restriction.
-func (b *stageBalancer) balance(plan *ir.Plan, costs []layerTimes) []int {
+func (b *stageBalancer) balance(plan *ir.Plan, costs []costmodel.Seconds) []int {
 	n := plan.PP * plan.VPP
 	b.fixedTime, b.minBlocks, b.maxBlocks = zeroed(b.fixedTime, plan.PP), zeroed(b.minBlocks, plan.PP),
 		zeroed(b.maxBlocks, plan.PP)
@@ -24,11 +25,11 @@ func (b *stageBalancer) balance(plan *ir.Plan, costs []layerTimes) []int {
 	}
 	first, last := 0, plan.StageOf(n-1)
 	if b.dims.Embed {
-		b.fixedTime[first] += float64(costs[0].total())
+		b.fixedTime[first] += float64(costs[0])
 		b.minBlocks[first]--
 	}
 	if b.dims.Head {
-		b.fixedTime[last] += float64(costs[len(costs)-1].total())
+		b.fixedTime[last] += float64(costs[len(costs)-1])
 		b.minBlocks[last]--
 	}
 	if plan.VPP == 1 && space.HasUnlikeBlocks(b.model, &b.dims) {
@@ -68,13 +69,13 @@ func zeroed[T int | float64](room []T, n int) []T {
 }
 
 // blockTime returns the mean time of a block's forward and backward pass.
-func (b *stageBalancer) blockTime(costs []layerTimes) float64 {
+func (b *stageBalancer) blockTime(costs []costmodel.Seconds) float64 {
 	sum, blocks := costmodel.Seconds(0), 0
 	for i, seg := range b.model.Segments {
 		if i == 0 && b.dims.Embed || i == len(costs)-1 && b.dims.Head {
 			continue
 		}
-		sum += costmodel.Seconds(seg.Count) * costs[i].total()
+		sum += costmodel.Seconds(seg.Count) * costs[i]
 		blocks += seg.Count
 	}
 	return float64(sum) / float64(max(1, blocks))
@@ -89,7 +90,7 @@ func (b *stageBalancer) blocksWithin(t float64, blocks int) (sum int) {
 			sum += b.maxBlocks[i]
 			continue
 		}
-		if b.fixedTime[i]+b.block*float64(b.minBlocks[i]) > t*(1+tie) {
+		if b.fixedTime[i]+b.block*float64(b.minBlocks[i]) > t*(1+price.Tie) {
 			return 0
 		}
 		b.maxBlocks[i] = max(b.minBlocks[i], min(blocks, int(math.Floor((t-b.fixedTime[i])/b.block+1e-9))))
@@ -124,7 +125,7 @@ func (b *stageBalancer) balanceAlike(blocks int) {
 		for i := range b.maxBlocks {
 			if b.maxBlocks[i] > b.minBlocks[i] &&
 				(largest < 0 || b.fixedTime[i]+b.block*float64(b.maxBlocks[i]) >
-					(b.fixedTime[largest]+b.block*float64(b.maxBlocks[largest]))*(1+tie)) {
+					(b.fixedTime[largest]+b.block*float64(b.maxBlocks[largest]))*(1+price.Tie)) {
 				largest = i
 			}
 		}
@@ -162,7 +163,7 @@ func (b *stageBalancer) spreadOverChunks(plan *ir.Plan, stages []int) []int {
 }
 
 // blockTimes returns the time of the forward and backward passes of the first i blocks together, for each i.
-func (b *stageBalancer) blockTimes(costs []layerTimes) []float64 {
+func (b *stageBalancer) blockTimes(costs []costmodel.Seconds) []float64 {
 	sum := costmodel.Seconds(0)
 	b.ends = append(b.ends[:0], 0)
 	for i, seg := range b.model.Segments {
@@ -170,7 +171,7 @@ func (b *stageBalancer) blockTimes(costs []layerTimes) []float64 {
 			continue
 		}
 		for range seg.Count {
-			sum += costs[i].total()
+			sum += costs[i]
 			b.ends = append(b.ends, float64(sum))
 		}
 	}
@@ -190,7 +191,7 @@ func (b *stageBalancer) balanceUnlike(ends []float64) []int {
 	if math.IsInf(slowest[0], 1) {
 		b.fillTable(slowest, ends, false, math.Inf(1), took)
 	}
-	b.fillTable(squares, ends, true, slowest[0]*(1+tie), took)
+	b.fillTable(squares, ends, true, slowest[0]*(1+price.Tie), took)
 	b.out = zeroed(b.out, stages)
 	at := 0
 	for st := range b.out {
@@ -225,13 +226,13 @@ func (b *stageBalancer) fillTable(table, ends []float64, squares bool, limit flo
 				v := max(time, rest[end])
 				if squares {
 					v = time*time + rest[end]
-				} else if time >= best*(1-tie) { // more blocks take longer
+				} else if time >= best*(1-price.Tie) { // more blocks take longer
 					break
 				}
 				if time > limit {
 					break
 				}
-				if v < best*(1-tie) || math.IsInf(best, 1) && v < best {
+				if v < best*(1-price.Tie) || math.IsInf(best, 1) && v < best {
 					best, count = v, end-at
 				}
 			}

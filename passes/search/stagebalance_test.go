@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/planc-dev/planc/passes/search/internal/problems"
+	"github.com/planc-dev/planc/passes/search/price"
 	"github.com/planc-dev/planc/passes/search/space"
 
 	"github.com/planc-dev/planc/ir"
@@ -23,7 +25,7 @@ func TestNoSplitHasAFasterSlowestStage(t *testing.T) {
 		if i%4 == 0 { // the first blocks have no experts
 			cfg := llamaConfig(7, 64, 4, 4, 256, 64, 16)
 			cfg.Family = spec.DeepseekV2
-			latent(&cfg)
+			problems.DeepSeek(&cfg)
 			p = problem(cluster(t, "dgx-h100", 1, 4), cfg, 16, 8, mixed)
 		}
 		p.Pins = nil
@@ -36,19 +38,19 @@ func TestNoSplitHasAFasterSlowestStage(t *testing.T) {
 			continue
 		}
 		group := slices.DeleteFunc(slices.Clone(sp.families), func(f *spaceFamily) bool {
-			return f.plan.PP == 1 || f.plan.VPP > 1
+			return f.Plan.PP == 1 || f.Plan.VPP > 1
 		})
 		if len(group) == 0 {
 			continue
 		}
 		f, mean := group[r.IntN(len(group))], strings.Contains(strings.Join(Restricted(p), "; "),
 			"each block counting as the mean of all")
-		got, best := s.slowestOf(&f.plan, f.counts), s.fastestSplit(&f.plan, nil)
+		got, best := s.slowestOf(&f.Plan, f.Counts), s.fastestSplit(&f.Plan, nil)
 		switch {
 		case mean != space.HasUnlikeBlocks(p.Model, &s.dims):
 			t.Errorf("%v", Restricted(p))
-		case got > best*(1+2*tie):
-			t.Errorf("%v: its slowest stage takes %v, that of another split %v", f.plan.Text(), got, best)
+		case got > best*(1+2*price.Tie):
+			t.Errorf("%v: its slowest stage takes %v, that of another split %v", f.Plan.Text(), got, best)
 		case mean:
 			unlike++
 		default:
@@ -116,14 +118,26 @@ func everySplit(least []int, blocks int, begun []int, visit func([]int)) {
 
 // slowestOf returns the time of the slowest stage of a split for a micro-batch, with one chunk per stage.
 func (s *searcher) slowestOf(plan *ir.Plan, split []int) (limit float64) {
-	b := s.base(*plan)
-	costs := s.layerTimes(s.routeSetAt(plan, b.profile), &b.key, b.profile, plan.MicroBatch)
-	for _, runs := range s.chunkLayers(&family{familySpec: &familySpec{plan: *plan, counts: split}}) {
-		sum := 0.0
-		for _, run := range runs {
-			sum += float64(run.count) * float64(costs[run.segment].total())
+	totals := s.LayerTotals(&price.DegreeClass{}, plan)
+	last := len(totals) - 1
+	var blocks []float64
+	for i, seg := range s.problem.Model.Segments {
+		if !(i == 0 && s.dims.Embed) && !(i == last && s.dims.Head) {
+			blocks = append(blocks, slices.Repeat([]float64{float64(totals[i])}, seg.Count)...)
 		}
-		limit = max(limit, sum)
+	}
+	for c, n := range split {
+		sum := 0.0
+		if c == 0 && s.dims.Embed {
+			sum += float64(totals[0])
+		}
+		for _, block := range blocks[:n] {
+			sum += block
+		}
+		if c == len(split)-1 && s.dims.Head {
+			sum += float64(totals[last])
+		}
+		blocks, limit = blocks[n:], max(limit, sum)
 	}
 	return limit
 }

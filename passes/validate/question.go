@@ -138,7 +138,8 @@ func (a *Asker) Question(r *Row) (*Question, error) {
 	}
 	p := &search.Problem{Model: a.model(c, r.count("seq_len", 0), prec.Compute), Cluster: cluster, GlobalBatch: batch,
 		Precision: prec,
-		GEMM:      name, Engine: e, Recipe: ir.Recipe{Optimizer: "adamw"}}
+		GEMM:      name, Engine: e, Recipe: ir.Recipe{Optimizer: "adamw", Sides: e.Sides(cluster),
+			VocabMultiple: e.VocabMultiple(cluster), PrepostReceives: e.PrepostsReceives(cluster)}}
 	if broken := search.Legal(plan, search.DimsOf(p.Model), cluster, batch); len(broken) > 0 {
 		var why []string
 		for _, b := range broken {

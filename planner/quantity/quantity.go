@@ -1,6 +1,6 @@
 // Package quantity writes durations, memory sizes, fractions and large counts for people: 41.3 ms, 71.4 GiB, +3.2 %,
 // 38,016. The messages of package planner and the screens of the planc command use it, so that a number looks the same
-// in both. Counts with units of a thousand (8.03 B) are in package amount.
+// in both. Other counts with units of a thousand are in package amount.
 package quantity
 
 import (
@@ -19,6 +19,9 @@ func Count[N int | int64](n N) string {
 	}
 	return s
 }
+
+// Params returns a number of parameters: 8.03 B.
+func Params(n int64) string { return amount.Params(n) }
 
 // hour is the number of seconds from which a duration is written in hours and minutes.
 const hour = 60 * 60

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -240,3 +241,38 @@ func TestFailedSaveCleansUp(t *testing.T) {
 type failOnce struct{ *crashFS }
 
 func (f *failOnce) RemoveAll(path string) error { return os.RemoveAll(path) }
+
+// A disk that is full at any operation of a save costs no checkpoint that was committed: the error says how much is
+// needed, the folder is as it was, and the same save works when there is space again.
+func TestDiskFullAtEveryOperation(t *testing.T) {
+	for n, done := 0, false; !done; n++ {
+		dir := filepath.Join(t.TempDir(), "checkpoints")
+		mustSave(t, dir, 1, 10)
+		c := newCrashFS(n, syscall.ENOSPC)
+		saved, err := save(&failOnce{c}, dir, Manifest{Step: 2}, contents(20))
+		done = err == nil
+		want := fmt.Sprintf("; it needs %d bytes: free some space, or choose another folder with --checkpoint-dir",
+			size(contents(20)))
+		if !done && (!errors.Is(err, syscall.ENOSPC) || !strings.HasSuffix(err.Error(), want)) {
+			t.Errorf("after %v: %v, want %q", c.ops, err, want)
+		}
+		got, skipped, err := Newest(dir)
+		renamed := slices.Contains(c.ops, "rename") // only the sync of the folder has failed
+		switch {
+		case err != nil || len(skipped) > 0 || got == nil:
+			t.Fatalf("after %v: %v, %v", c.ops, skipped, err)
+		case done && got.Path != saved.Path, !done && !renamed && (got.Manifest.Step != 1 || firstValue(t, got) != 10):
+			t.Errorf("after %v: the newest checkpoint is %s", c.ops, got.Path)
+		}
+		if list, _ := filepath.Glob(filepath.Join(dir, tmpPrefix+"*")); len(list) > 0 {
+			t.Errorf("after %v: left over %v", c.ops, list)
+		}
+		mustSave(t, dir, 2, 30)
+		if got, _, _ := Newest(dir); got == nil || firstValue(t, got) != 30 {
+			t.Errorf("after %v: the next save is not the newest", c.ops)
+		}
+		if n > 100 {
+			t.Fatal("a save of more than 100 operations")
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"unsafe"
 )
 
 // chunk is how many elements are converted at a time.
@@ -25,25 +26,15 @@ func WriteFloats[T float32 | float64](w io.Writer, src []T) error {
 	if err := Finite(src); err != nil {
 		return err
 	}
-	wide := DTypeOf[T]() == F64
-	b := make([]byte, 0, 8*min(chunk, len(src)))
-	for len(src) > 0 {
-		n := min(chunk, len(src))
-		b = b[:0]
-		for _, x := range src[:n] {
-			if wide {
-				b = binary.LittleEndian.AppendUint64(b, math.Float64bits(float64(x)))
-			} else {
-				b = binary.LittleEndian.AppendUint32(b, math.Float32bits(float32(x)))
-			}
-		}
-		if _, err := w.Write(b); err != nil {
-			return err
-		}
-		src = src[n:]
+	if isLittleEndian && len(src) > 0 {
+		_, err := w.Write(unsafe.Slice((*byte)(unsafe.Pointer(&src[0])), len(src)*int(unsafe.Sizeof(src[0]))))
+		return err
 	}
-	return nil
+	return binary.Write(w, binary.LittleEndian, src)
 }
+
+// isLittleEndian reports whether numbers in memory have the bytes that they have in a file.
+var isLittleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
 // decoders decode one element. A float64 holds every value of these types.
 var decoders = map[DType]func(b []byte) float64{

@@ -24,22 +24,9 @@ type Checkpoint struct {
 // Open reads a checkpoint's manifest and verifies every file against it. Damaged or missing files, or a folder that is
 // not a checkpoint, are an InputError that names the file.
 func Open(path string) (*Checkpoint, error) {
-	b, err := readSmall(filepath.Join(path, manifestName), maxManifest)
-	if absent(err) {
-		return nil, inputf("%s has no %s: it is not a checkpoint, or saving it did not finish", path, manifestName)
-	}
-	if err != nil {
-		return nil, reading(err)
-	}
-	m, err := decodeManifest(b)
-	if bad := (*InputError)(nil); errors.As(err, &bad) {
-		return nil, inputf("%s%c%s", path, filepath.Separator, bad.Msg)
-	}
+	m, err := readManifest(path)
 	if err != nil {
 		return nil, err
-	}
-	if step, _, ok := parseStep(filepath.Base(path)); ok && step != m.Step {
-		return nil, inputf("%s holds step %d: it was renamed", path, m.Step)
 	}
 	for _, f := range m.Files {
 		if err := verify(filepath.Join(path, f.Name), f); err != nil {

@@ -1,10 +1,9 @@
 package ckpt
 
 import (
-	"bufio"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -141,12 +140,11 @@ func writeFile(fsys fileSystem, path string, write func(io.Writer) error) (FileI
 	if err != nil {
 		return FileInfo{}, err
 	}
-	sum := sha256.New()
-	info := FileInfo{Name: filepath.Base(path)}
-	b := bufio.NewWriterSize(io.MultiWriter(f, sum, (*counter)(&info.Size)), 1<<20)
-	err = write(b)
-	if err == nil {
-		err = b.Flush()
+	p := newPipeline(f)
+	err = write(p)
+	sum, size, werr := p.close()
+	if err == nil || errors.Is(err, errWriting) {
+		err = werr
 	}
 	if err == nil {
 		err = f.Sync()
@@ -154,14 +152,5 @@ func writeFile(fsys fileSystem, path string, write func(io.Writer) error) (FileI
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
-	info.SHA256 = hex.EncodeToString(sum.Sum(nil))
-	return info, err
-}
-
-// counter counts the bytes written to it.
-type counter int64
-
-func (c *counter) Write(p []byte) (int, error) {
-	*c += counter(len(p))
-	return len(p), nil
+	return FileInfo{Name: filepath.Base(path), Size: size, SHA256: hex.EncodeToString(sum)}, err
 }

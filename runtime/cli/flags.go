@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -30,14 +31,19 @@ type flag struct {
 
 // command is the parsed command line of a training binary.
 type command struct {
-	options driver.Options
-	json    bool
-	help    bool
-	version bool
-	threads int // threads per rank; 0: share all processors
-	launch  launch.Flags
-	within  time.Duration // how long to wait for other processes to join; 0: the default
-	timeout time.Duration // how long a collective waits; 0: not given
+	options    driver.Options
+	json       bool
+	help       bool
+	version    bool
+	threads    int // threads per rank; 0: share all processors
+	launch     launch.Flags
+	within     time.Duration // how long to wait for other processes to join; 0: the default
+	timeout    time.Duration // how long a collective waits; 0: not given
+	fastDevRun bool
+	lrFind     bool
+	toGenerate string        // the last flag that only --generate takes
+	finder     *lrFinder     // the range test of --lr-find; nil before it begins
+	maxTime    time.Duration // after which training stops; 0: no limit
 }
 
 // set sets an option to a flag's value.
@@ -52,14 +58,43 @@ func (c *command) change(path, value string) error {
 	return nil
 }
 
+// changeGenerated changes a setting by a flag that only --generate takes.
+func (c *command) changeGenerated(name, path, value string) error {
+	if value == "0" && name != "temperature" { // as a setting, 0 is none
+		return exit.Errorf(exit.Input, "--%s 0: must be at least 1; without the flag, the default applies", name)
+	}
+	c.toGenerate = "--" + name
+	return c.change(path, value)
+}
+
 // flags lists all flags in the order of --help.
 var flags = []flag{
-	{"dir", "D", "folder for metrics.jsonl and checkpoints/ (default runs/NAME)", false,
+	{"dir", "D", "folder for metrics.jsonl, TensorBoard events and checkpoints/ (default runs/NAME)", false,
 		func(c *command, v string) error { return c.set(&c.options.Dir, v) }},
 	{"resume", "auto|never|STEP|DIR", "checkpoint to start from (default auto: the newest complete one)", false,
 		func(c *command, v string) error { return c.set(&c.options.Resume, v) }},
 	{"steps", "N", "train until step N, counted from the start of training, also after a resume", false,
 		func(c *command, v string) error { return c.change("train.steps", v) }},
+	{"max-time", "DURATION", "after this time, such as 23h50m, save a checkpoint and exit with 75, as on SIGTERM",
+		false, maxTimeFlag},
+	{"fast-dev-run", "", "try a step, an evaluation of one batch and a checkpoint in a temporary folder", true,
+		func(c *command, _ string) error {
+			c.fastDevRun = true
+			return nil
+		}},
+	{"lr-find", "", "try 100 steps (--steps) at growing learning rates in a temporary folder, and suggest a rate", true,
+		func(c *command, _ string) error {
+			c.lrFind = true
+			return nil
+		}},
+	{"overfit-batches", "N", "train on the first N batches again and again, to see if the model can learn them",
+		false,
+		func(c *command, v string) error { return count("--overfit-batches", v, &c.options.OverfitBatches) }},
+	{"check-replicas", "N", "every N steps, compare the copies of each parameter on all ranks, and end if two " +
+		"differ", false,
+		func(c *command, v string) error { return count("--check-replicas", v, &c.options.CheckReplicas) }},
+	{"param-norms", "N", "every N steps, write the norms of each parameter and its gradient to the metrics", false,
+		func(c *command, v string) error { return count("--param-norms", v, &c.options.ParamNorms) }},
 	{"set", "k=v", "change a setting of the job, such as train.optimizer.lr=1e-4; null restores the compiled value; " +
 		"may be repeated",
 		false, setFlag},
@@ -68,8 +103,12 @@ var flags = []flag{
 		func(c *command, v string) error { return c.set(&c.options.CheckpointDir, v) }},
 	{"checkpoint-every", "N", "steps between checkpoints; 0: only at the end and when stopped", false,
 		func(c *command, v string) error { return c.change("train.checkpoint.every", v) }},
-	{"log-dir", "D", "folder for metrics.jsonl (default DIR)", false,
+	{"log-dir", "D", "folder for metrics.jsonl and TensorBoard events (default DIR)", false,
 		func(c *command, v string) error { return c.set(&c.options.LogDir, v) }},
+	{"trace-steps", "A:B", "write a trace of steps A to B of every rank, for ui.perfetto.dev, to the log folder", false,
+		traceFlag},
+	{"metrics", "ADDR", "serve Prometheus metrics at this address, such as :9400; needs planc compile --with-metrics",
+		false, func(c *command, v string) error { return c.set(&c.options.Metrics, v) }},
 	{"seed", "S", "random seed of parameters, data order, dropout and sampling", false,
 		func(c *command, v string) error { return c.change("train.seed", v) }},
 	{"threads", "N", "threads per rank (default: all processors, shared by the ranks)", false, threadsFlag},
@@ -77,6 +116,19 @@ var flags = []flag{
 	{"export", "DIR", "do not train: write the checkpoint that --resume names to this new folder, in Hugging " +
 		"Face's layout", false,
 		func(c *command, v string) error { return c.set(&c.options.Export, v) }},
+	{"export-dtype", "bf16|fp16", "type of the tensors that --export writes (default: that of the checkpoint)", false,
+		exportTypeFlag},
+	{"generate", "PROMPT", "do not train: continue the text with the parameters of the checkpoint that --resume " +
+		"names, and print it", false, generateFlag},
+	{"max-new-tokens", "N", "tokens that --generate adds (default 160)", false,
+		func(c *command, v string) error {
+			return c.changeGenerated("max-new-tokens", "train.eval.sample_tokens", v)
+		}},
+	{"temperature", "T", "of --generate: logits are divided by it before a token is drawn (default 0.8)", false,
+		func(c *command, v string) error { return c.changeGenerated("temperature", "train.eval.temperature", v) }},
+	{"top-k", "K", "of --generate: draw from the K most likely tokens; 1: always the most likely (default: all)",
+		false,
+		func(c *command, v string) error { return c.changeGenerated("top-k", "train.eval.top_k", v) }},
 	{"nnodes", "N", "number of machines; start the program once on each" + onlyGPUs, false,
 		func(c *command, v string) error { c.launch.Nodes = v; return nil }},
 	{"node-rank", "R", "number of this machine, from 0", false, func(c *command, v string) error {
@@ -136,6 +188,13 @@ func dataFlag(c *command, v string) error {
 	return nil
 }
 
+func generateFlag(c *command, v string) error {
+	if v == "" {
+		return errors.New(`--generate: the prompt is empty; give a text to continue, such as --generate "The light"`)
+	}
+	return c.set(&c.options.Generate, v)
+}
+
 // maxThreads bounds --threads. A larger number is most likely a typing error, and each thread takes memory.
 const maxThreads = 1024
 
@@ -148,11 +207,47 @@ func threadsFlag(c *command, v string) error {
 	return nil
 }
 
+// count parses the value of a flag that is a number of batches or steps.
+func count(name, v string, to *int) (err error) {
+	*to, err = strconv.Atoi(v)
+	if err != nil || *to < 1 {
+		return fmt.Errorf("%s %s: must be a whole number of at least 1", name, v)
+	}
+	return nil
+}
+
+func exportTypeFlag(c *command, v string) error {
+	if _, ok := driver.ExportTypes[v]; !ok {
+		return fmt.Errorf("--export-dtype %s: must be bf16 or fp16; without the flag, tensors have the type of the "+
+			"checkpoint", v)
+	}
+	return c.set(&c.options.ExportType, v)
+}
+
 func isaFlag(c *command, v string) error {
 	if !slices.Contains(isas, v) {
 		return fmt.Errorf("--cpu-isa %s: must be one of %s", v, strings.Join(isas, ", "))
 	}
 	return c.set(&c.options.ISA, v)
+}
+
+func maxTimeFlag(c *command, v string) (err error) {
+	c.maxTime, err = time.ParseDuration(v)
+	if err != nil || c.maxTime <= 0 {
+		return fmt.Errorf("--max-time %s: must be a positive duration, such as 90m or 23h50m", v)
+	}
+	return nil
+}
+
+func traceFlag(c *command, v string) error {
+	a, b, ok := strings.Cut(v, ":")
+	first, err1 := strconv.Atoi(a)
+	last, err2 := strconv.Atoi(b)
+	if !ok || err1 != nil || err2 != nil || first < 1 || last < first {
+		return fmt.Errorf("--trace-steps %s: must be the first and the last step to trace, such as 10:12", v)
+	}
+	c.options.Trace = driver.TraceSteps{First: first, Last: last}
+	return nil
 }
 
 func joinFlag(c *command, v string) (err error) {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"runtime/debug"
 	"slices"
@@ -109,6 +110,28 @@ func TestSummaryOfLosses(t *testing.T) {
 		summary(&out, &rank.Program{}, &test.r)
 		if !strings.HasPrefix(out.String(), test.want) {
 			t.Errorf("summary\n%swant\n%s", out.String(), test.want)
+		}
+	}
+}
+
+// Flags of --generate and --export are refused without them.
+func TestFlagsOfActions(t *testing.T) {
+	for _, x := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--temperature", "1"}, "--temperature applies to --generate: add --generate PROMPT, or leave it out"},
+		{[]string{"--top-k=0", "--generate", "x"},
+			"--top-k 0: must be at least 1; without the flag, the default applies"},
+		{[]string{"--export-dtype", "bf16"}, "--export-dtype applies to --export: add --export DIR, or leave it out"},
+		{[]string{"--top-k", "5", "--generate", "x"}, ""},
+	} {
+		c, err := parse(x.args)
+		if err == nil {
+			err = c.checkActions()
+		}
+		if got := fmt.Sprint(err); got != x.want && (err != nil || x.want != "") {
+			t.Errorf("%q: %s, want %s", x.args, got, x.want)
 		}
 	}
 }

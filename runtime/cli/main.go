@@ -26,7 +26,7 @@ import (
 )
 
 // Main is Run as a command: it reads the flags in os.Args and exits the process with the code of Run's error. On
-// SIGINT, SIGTERM, SIGQUIT and SIGHUP (the terminal was closed) the run commits a checkpoint and ends. The run
+// SIGINT, SIGTERM, SIGQUIT, SIGUSR1 and SIGHUP (the terminal was closed) the run commits a checkpoint and ends. The run
 // continues when the reader of its output goes away.
 func Main(p *rank.Program) {
 	os.Exit(Execute(p, os.Args[1:], os.Stdout, os.Stderr))
@@ -60,6 +60,9 @@ func Execute(p *rank.Program, args []string, stdout io.Writer, stderr *os.File) 
 	if err != nil {
 		return fail(stderr, p, c, err)
 	}
+	if err := c.checkActions(); err != nil {
+		return fail(stderr, p, c, err)
+	}
 	l, err := resolveLaunch(p, c)
 	if err != nil {
 		return fail(stderr, p, c, exit.Wrap(exit.Cannot, err))
@@ -67,20 +70,32 @@ func Execute(p *rank.Program, args []string, stdout io.Writer, stderr *os.File) 
 	if c.threads > 0 {
 		goruntime.GOMAXPROCS(c.threads * l.Count)
 	}
+	remove, err := c.prepareTrial()
+	if err != nil {
+		return fail(stderr, p, c, err)
+	}
+	defer remove()
 	signal.Ignore(syscall.SIGPIPE)
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP,
-		syscall.SIGQUIT)
+	limited, release := c.limitTime(context.Background())
+	defer release()
+	ctx, cancel := signal.NotifyContext(limited, stopSignals...)
 	defer cancel()
 	stopping := context.AfterFunc(ctx, func() {
 		time.AfterFunc(sameSignal, cancel) // after this, a second signal ends the process at once
-		c.reportStop(stderr, p)
+		c.reportStop(stderr, p, limited.Err() != nil)
 	})
 	c.reportTo(stderr)
 	c.options.Launch, c.options.JoinWithin = l, c.within
 	result, err := driver.Run(ctx, p, &c.options)
 	stopping()
+	if c.finder != nil {
+		err = c.finder.ended(err)
+	}
 	if err != nil {
 		return fail(stderr, p, c, err)
+	}
+	if c.fastDevRun {
+		result.Metrics, result.Checkpoint = "", "" // they are removed
 	}
 	switch {
 	case l.Process > 0: // only the first process prints
@@ -88,6 +103,14 @@ func Execute(p *rank.Program, args []string, stdout io.Writer, stderr *os.File) 
 		logger(stdout).Info("summary", "name", result.Name, "step", result.Steps, "export", result.Export)
 	case result.Export != "":
 		fmt.Fprintln(stdout, result.Export)
+	case c.options.Generate != "" && c.json:
+		logger(stdout).Info("generated", "name", result.Name, "step", result.Steps, "text", result.Sample)
+	case c.options.Generate != "":
+		fmt.Fprintln(stdout, result.Sample)
+	case c.finder != nil && c.json:
+		logger(stdout).Info("lr_find", c.finder.attrs(result.Name)...)
+	case c.finder != nil:
+		c.finder.print(stdout)
 	case c.json:
 		logger(stdout).Info("summary", summaryAttrs(p, &result)...)
 	default:
@@ -125,11 +148,25 @@ func resolveLaunch(p *rank.Program, c *command) (*launch.Launch, error) {
 	return l, err
 }
 
-// reportStop prints that the signal was received.
-func (c *command) reportStop(stderr io.Writer, p *rank.Program) {
+// limitTime returns a context that ends after the time of --max-time, if it is given.
+func (c *command) limitTime(ctx context.Context) (context.Context, context.CancelFunc) {
+	if c.maxTime > 0 {
+		return context.WithTimeout(ctx, c.maxTime)
+	}
+	return ctx, func() {}
+}
+
+// reportStop prints that a signal was received, or that the time of --max-time is over.
+func (c *command) reportStop(stderr io.Writer, p *rank.Program, isTimeOver bool) {
 	text := "stopping after this step, with a checkpoint; a second signal stops at once"
-	if c.options.Export != "" {
+	switch {
+	case c.options.Export != "":
 		text = "stopping: nothing will be exported; a second signal stops at once"
+	case c.options.Generate != "":
+		text = "stopping: nothing will be generated; a second signal stops at once"
+	case isTimeOver:
+		text = fmt.Sprintf("--max-time %v is over: stopping after this step, with a checkpoint; a signal stops at once",
+			c.maxTime)
 	}
 	if c.json {
 		logger(stderr).Warn(text)

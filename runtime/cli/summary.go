@@ -18,7 +18,11 @@ import (
 // summary prints the results of a finished run for people.
 func summary(w io.Writer, p *rank.Program, r *report.Result) {
 	if r.Sample != "" {
-		fmt.Fprintf(w, "sample  %s\n%s\n", printable(r.Sample), fewWordsNote(r, os.Getenv(driver.LaunchedBy) != ""))
+		note := ""
+		if t := p.Settings.Data.Tokenizer; t == "" || t == "bytes" {
+			note = fewWordsNote(r, os.Getenv(driver.LaunchedBy) != "")
+		}
+		fmt.Fprintf(w, "sample  %s\n%s\n", printable(r.Sample), note)
 	}
 	if r.HasSteps() {
 		fmt.Fprintf(w, "loss    %s at step %d, %s at step %d", lossText(r.FirstLoss), r.FirstStep,
@@ -39,16 +43,44 @@ func summary(w io.Writer, p *rank.Program, r *report.Result) {
 	}
 	fmt.Fprintf(w, "\nmemory  predicted %s a rank, arena %s", report.Size(p.Predict.MemoryBytes),
 		report.Size(r.ArenaBytes))
+	if r.CopyBytes > 0 {
+		fmt.Fprintf(w, ", %s of all ranks for checkpoints", report.Size(r.CopyBytes))
+	}
 	if r.PeakBytes > 0 {
 		fmt.Fprintf(w, ",\n        measured %s a rank (the process peaked at %s)",
 			report.Size(r.PeakBytes/int64(max(1, r.Here))), report.Size(r.PeakBytes))
 	}
+	sources(w, r)
 	if r.Skipped > 0 {
 		fmt.Fprintf(w, "\nskipped %d steps that were not finite", r.Skipped)
 	}
-	fmt.Fprintf(w, "\nbinary  %s\nmetrics %s\n", binary(), r.Metrics)
+	fmt.Fprintf(w, "\nbinary  %s\n", binary())
+	if r.Metrics != "" {
+		fmt.Fprintf(w, "metrics %s\n", r.Metrics)
+	} else {
+		tried := "a step, an evaluation"
+		if math.IsNaN(r.ValidLoss) {
+			tried = "a step"
+		}
+		fmt.Fprintf(w, "tried   %s and a checkpoint, in a folder that is removed\n", tried)
+	}
 	if r.Checkpoint != "" {
 		fmt.Fprintf(w, "saved   %s\n", r.Checkpoint)
+	}
+}
+
+// sources prints how many samples each source of the data gave, if there are several.
+func sources(w io.Writer, r *report.Result) {
+	if len(r.Sources) < 2 {
+		return
+	}
+	all := int64(0)
+	for _, s := range r.Sources {
+		all += s.Samples
+	}
+	for i, s := range r.Sources {
+		fmt.Fprintf(w, "\n%-7s %d samples (%.2f %%) from %s", "data"[:4*max(0, 1-i)], s.Samples,
+			100*float64(s.Samples)/float64(max(1, all)), s.Path)
 	}
 }
 
@@ -89,7 +121,7 @@ func predictionNote(p *program.Predict, r *report.Result) string {
 	if p.Measured {
 		why = "the job's cluster has measurements already; other load on this machine\n        can explain it, else " +
 			"fit them to this run:" +
-			"\n        planc calibrate --from " + filepath.Dir(r.Metrics)
+			"\n        planc calibrate --from " + filepath.Dir(r.Metrics) + " JOB.yaml -o here.yaml"
 	}
 	return fmt.Sprintf("outside the predicted %s to %s:\n        %s", report.Seconds(least), report.Seconds(longest),
 		why)
@@ -111,14 +143,18 @@ func summaryAttrs(p *rank.Program, r *report.Result) []any {
 		}
 		return x
 	}
+	counts := map[string]int64{}
+	for _, s := range r.Sources {
+		counts[s.Path] += s.Samples
+	}
 	return []any{
 		"name", r.Name, "first_step", r.FirstStep, "step", r.Steps, "skipped", r.Skipped,
 		"first_loss", number(r.FirstLoss), "loss", number(r.Loss), "valid_loss", number(r.ValidLoss),
 		"predicted_step_s", p.Predict.StepSeconds, "step_s", number(r.StepSeconds), "tokens", r.Tokens,
 		"tokens_per_s", number(r.TokensPerSecond), "mfu", number(r.MFU),
-		"predicted_memory_bytes", p.Predict.MemoryBytes, "arena_bytes", r.ArenaBytes, "memory_bytes",
-		r.PeakBytes / int64(max(1, r.Here)),
-		"sample", r.Sample, "binary", binary(), "metrics", r.Metrics, "checkpoint", r.Checkpoint,
+		"predicted_memory_bytes", p.Predict.MemoryBytes, "arena_bytes", r.ArenaBytes,
+		"checkpoint_copy_bytes", r.CopyBytes, "memory_bytes", r.PeakBytes / int64(max(1, r.Here)),
+		"sample", r.Sample, "sources", counts, "binary", binary(), "metrics", r.Metrics, "checkpoint", r.Checkpoint,
 	}
 }
 

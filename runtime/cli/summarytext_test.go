@@ -36,7 +36,8 @@ func TestUnexpectedStepsOfAMeasuredCluster(t *testing.T) {
 		&report.Result{Timing: report.Timing{StepSeconds: 0.2}, Metrics: "runs/x/metrics.jsonl"}
 	const want = "outside the predicted 50.0 ms to 150.0 ms:\n        the job's cluster has measurements already; " +
 		"other load on this machine\n" +
-		"        can explain it, else fit them to this run:\n        planc calibrate --from runs/x"
+		"        can explain it, else fit them to this run:\n" +
+		"        planc calibrate --from runs/x JOB.yaml -o here.yaml"
 	if got := predictionNote(p, r); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
@@ -54,8 +55,9 @@ func TestWhatBinariesSayFitsTheScreen(t *testing.T) {
 	}
 	p.Predict = program.Predict{StepSeconds: 1234.567, StepError: 0.2, MemoryBytes: 999 << 30}
 	r := &report.Result{FirstStep: 1, Steps: 1e6, FirstLoss: 12.3456, Loss: 12.3456, ValidLoss: 12.3456,
-		Timing:     report.Timing{StepSeconds: 9999.99, TokensPerSecond: 999e9},
-		ArenaBytes: 999 << 30, PeakBytes: 8 * 999 << 30, Ranks: 8, Here: 8, Metrics: "runs/metrics.jsonl"}
+		Timing: report.Timing{StepSeconds: 9999.99, TokensPerSecond: 999e9},
+		Memory: report.Memory{ArenaBytes: 999 << 30, PeakBytes: 8 * 999 << 30},
+		Ranks:  8, Here: 8, Metrics: "runs/metrics.jsonl"}
 	var out bytes.Buffer
 	usage(&out, p)
 	if strings.Contains(out.String(), "GPU") {

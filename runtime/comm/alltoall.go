@@ -29,7 +29,7 @@ func AllToAll[F Float](g *Group, dst, src []F, t AllToAllShape) error {
 		copy(dst, src)
 		return nil
 	}
-	g.report("all_to_all", len(src)*elemSize[F]())
+	g.begin("all_to_all", len(src)*elemSize[F]())
 	if err := open(g, "all_to_all", src); err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func AllToAll[F Float](g *Group, dst, src []F, t AllToAllShape) error {
 		i := (g.me + k) % n // members start at different parts
 		t.eachRun(g.me, i, n, func(to, from, width int) { copy(dst[to:to+width], peer[F](g, i)[from:]) })
 	}
-	return g.ch.meet(g.me, "all_to_all")
+	return g.end("all_to_all")
 }
 
 // eachRun calls f with each run of elements that member me receives from member i: destination, source and length.

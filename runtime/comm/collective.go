@@ -36,6 +36,7 @@ func open[F Elem](g *Group, op string, data []F) error {
 	if err := g.ch.meet(g.me, op); err != nil {
 		return err
 	}
+	g.track.Arrive(g.mark)
 	for i := range g.ch.seats {
 		t := &g.ch.seats[i]
 		if t.op != s.op || t.n != s.n || t.elem != s.elem {
@@ -66,7 +67,7 @@ func AllReduce[F Float](g *Group, buf []F, op Op) error {
 	if n == 1 || len(buf) == 0 {
 		return nil
 	}
-	g.report("all_reduce", len(buf)*elemSize[F]())
+	g.begin("all_reduce", len(buf)*elemSize[F]())
 	name := allReduceNames[op]
 	if err := open(g, name, buf); err != nil {
 		return err
@@ -80,7 +81,7 @@ func AllReduce[F Float](g *Group, buf []F, op Op) error {
 			copy(peer[F](g, i)[lo:], out)
 		}
 	}
-	return g.ch.meet(g.me, name)
+	return g.end(name)
 }
 
 // blockLen is how many elements are reduced at a time, so that they stay in the L1 cache.
@@ -200,7 +201,7 @@ func AllGather[F Elem](g *Group, dst, src []F, outer, inner, total int) error {
 		gatherPart(dst, src, 0, outer, inner, total)
 		return nil
 	}
-	g.report("all_gather", outer*total*elemSize[F]())
+	g.begin("all_gather", outer*total*elemSize[F]())
 	if err := open(g, "all_gather", src); err != nil {
 		return err
 	}
@@ -208,7 +209,7 @@ func AllGather[F Elem](g *Group, dst, src []F, outer, inner, total int) error {
 		i := (g.me + k) % n // members start at different parts
 		gatherPart(dst, peer[F](g, i), i, outer, inner, total)
 	}
-	return g.ch.meet(g.me, "all_gather")
+	return g.end("all_gather")
 }
 
 func gatherPart[F Elem](dst, src []F, i, outer, inner, total int) {
@@ -234,7 +235,7 @@ func ReduceScatter[F Float](g *Group, dst, src []F, outer, inner int) error {
 		}
 		return nil
 	}
-	g.report("reduce_scatter", n*outer*inner*elemSize[F]())
+	g.begin("reduce_scatter", n*outer*inner*elemSize[F]())
 	if err := open(g, "reduce_scatter", src); err != nil {
 		return err
 	}
@@ -247,7 +248,7 @@ func ReduceScatter[F Float](g *Group, dst, src []F, outer, inner int) error {
 			copy(dst[o*inner+lo:], out)
 		}
 	}
-	return g.ch.meet(g.me, "reduce_scatter")
+	return g.end("reduce_scatter")
 }
 
 // Slice is the local counterpart of AllGather's gradient: this member's columns of every row,

@@ -3,6 +3,8 @@ package comm
 import (
 	"fmt"
 	"time"
+
+	"github.com/planc-dev/planc/runtime/timeline"
 )
 
 // Pipe carries messages from one rank to another, in order. The receiver copies from the sender's memory, so a message
@@ -48,6 +50,9 @@ func (p *Pipe) Send(data []byte) error {
 // Receive fills dst with the next message.
 func (p *Pipe) Receive(dst []byte) error {
 	p.report(p.to, "receive", len(dst))
+	track := p.world.Track(p.to, Main)
+	mark := track.Begin(timeline.PPBubble)
+	p.describe(track, "receive", len(dst))
 	var data []byte
 	select {
 	case data = <-p.messages:
@@ -56,6 +61,7 @@ func (p *Pipe) Receive(dst []byte) error {
 			return err
 		}
 	}
+	track.Split(mark, timeline.PPComm)
 	if len(data) != len(dst) {
 		err := &Mismatch{Group: p.name, Rank: p.to, Peer: p.from,
 			RankCall: fmt.Sprintf("receive of %d bytes", len(dst)),
@@ -64,6 +70,7 @@ func (p *Pipe) Receive(dst []byte) error {
 		return err
 	}
 	copy(dst, data)
+	track.End(mark)
 	select {
 	case p.taken <- struct{}{}:
 	default: // the sender does not wait for it
@@ -73,6 +80,13 @@ func (p *Pipe) Receive(dst []byte) error {
 
 // Name returns the name of the pipe.
 func (p *Pipe) Name() string { return p.name }
+
+// describe describes the current span of a message.
+func (p *Pipe) describe(t *timeline.Track, kind string, bytes int) {
+	if s := t.Span(); s != nil {
+		s.Kind, s.Object, s.Ranks, s.Bytes = kind, p.name, 2, bytes
+	}
+}
 
 // report calls Watch with a message between ranks.
 func (p *Pipe) report(rank int, op string, bytes int) {
@@ -98,6 +112,10 @@ func (p *Pipe) await(data *[]byte) error {
 
 // WaitSent waits until one more message has been received. A sender that reuses memory calls it once per message.
 func (p *Pipe) WaitSent() error {
+	track := p.world.Track(p.from, Main)
+	mark := track.Begin(timeline.PPBubble)
+	defer track.End(mark)
+	p.describe(track, "wait until received:", 0)
 	select {
 	case <-p.taken:
 		return nil
@@ -106,8 +124,8 @@ func (p *Pipe) WaitSent() error {
 	}
 }
 
-// Ends returns rank's end of the group of the first and the last rank along an atom. rank must be one of them.
-func (w *World) Ends(rank int, atom string, stream Stream) (*Group, error) {
+// FirstLast returns rank's end of the group of the first and the last rank along an atom. rank must be one of them.
+func (w *World) FirstLast(rank int, atom string, stream Stream) (*Group, error) {
 	ranks, me, err := w.mesh.Members(rank, []string{atom})
 	if err != nil {
 		return nil, err

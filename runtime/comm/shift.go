@@ -13,10 +13,10 @@ func Shift[F Float](g *Group, dst, src []F, by int) error {
 		copy(dst, src)
 		return nil
 	}
-	g.report("shift", len(src)*elemSize[F]())
+	g.begin("shift", len(src)*elemSize[F]())
 	if err := open(g, "shift", src); err != nil {
 		return err
 	}
 	copy(dst, peer[F](g, (g.me-by+n)%n))
-	return g.ch.meet(g.me, "shift")
+	return g.end("shift")
 }

@@ -2,10 +2,13 @@ package comm
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/planc-dev/planc/runtime/timeline"
 )
 
 // DefaultTimeout is how long a collective waits for a missing rank.
@@ -17,6 +20,7 @@ type Stream uint8
 const (
 	Main    Stream = iota // collectives issued by the rank's compute goroutine
 	Overlap               // collectives issued by its communication goroutine, which overlap compute
+	streams = iota
 )
 
 func (s Stream) String() string { return [...]string{Main: "main", Overlap: "overlap"}[s] }
@@ -33,6 +37,8 @@ type World struct {
 	failed atomic.Bool
 	done   chan struct{} // closed by the first Fail
 	cause  error         // readable after done is closed
+
+	tracks []timeline.Track // of each rank, by stream
 
 	mu       sync.Mutex
 	channels map[string]*channel
@@ -53,7 +59,8 @@ func NewWorld(mesh Mesh, timeout time.Duration) *World {
 	if timeout <= 0 {
 		timeout = DefaultTimeout
 	}
-	return &World{mesh: mesh, timeout: timeout, done: make(chan struct{}), channels: map[string]*channel{}}
+	return &World{mesh: mesh, timeout: timeout, done: make(chan struct{}), channels: map[string]*channel{},
+		tracks: make([]timeline.Track, streams*mesh.Size())}
 }
 
 // Timeout returns how long a collective waits for a missing rank.
@@ -85,8 +92,11 @@ func (w *World) Err() error {
 
 // Group is one rank's end of a collective channel. It is used by one goroutine at a time.
 type Group struct {
-	ch *channel
-	me int
+	ch    *channel
+	me    int
+	track *timeline.Track // of the rank and stream
+	part  timeline.Part   // of a step that collectives in a pass are counted under
+	mark  timeline.Mark   // of the current collective
 }
 
 // Join returns rank's end of the group over atoms on a stream. Members that join with the same atoms in
@@ -109,14 +119,54 @@ func (w *World) join(name string, ranks []int, me int, stream Stream) *Group {
 		ch = newChannel(w, name, ranks)
 		w.channels[key] = ch
 	}
-	return &Group{ch: ch, me: me}
+	return &Group{ch: ch, me: me, track: w.Track(ranks[me], stream), part: partOf(name, stream)}
 }
 
-// report calls Watch with a call.
-func (g *Group) report(op string, bytes int) {
+// Track returns the track of the goroutine that issues a rank's collectives of a stream.
+func (w *World) Track(rank int, stream Stream) *timeline.Track {
+	return &w.tracks[streams*rank+int(stream)]
+}
+
+// partOf returns the part of a step that collectives over atoms in a pass are counted under.
+func partOf(name string, stream Stream) timeline.Part {
+	if stream == Overlap {
+		return timeline.DPComm
+	}
+	part, atoms := timeline.EPComm, strings.Split(name, "·")
+	for _, k := range []struct {
+		axis string
+		part timeline.Part
+	}{{"cp", timeline.CPComm}, {"tp", timeline.TPComm}} {
+		if !slices.ContainsFunc(atoms, func(a string) bool { return !strings.HasPrefix(a, k.axis) }) {
+			part = k.part
+		}
+	}
+	return part
+}
+
+// begin starts a collective. Outside of a pass it stays in the current part of the step.
+func (g *Group) begin(op string, bytes int) {
+	part := g.track.Part()
+	if part.IsPass() {
+		part = g.part
+		if op == "all_to_all" && part == timeline.TPComm {
+			part = timeline.EPComm
+		}
+	}
+	g.mark = g.track.Begin(part)
+	if s := g.track.Span(); s != nil {
+		s.Kind, s.Object, s.Ranks, s.Bytes = op, "over "+g.ch.name, g.Size(), bytes
+	}
 	if watch := g.ch.world.Watch; watch != nil {
 		watch(Call{Rank: g.ch.ranks[g.me], Op: op, Group: g.ch.name, Ranks: g.Size(), Bytes: bytes})
 	}
+}
+
+// end waits until all members have finished the collective.
+func (g *Group) end(op string) error {
+	err := g.ch.meet(g.me, op)
+	g.track.End(g.mark)
+	return err
 }
 
 // Size returns the number of members.

@@ -22,7 +22,7 @@ func zigzagRuns(lo, hi, n, total int, f func(own, zigzag, width int)) {
 // AllGatherZigzag is AllGather of a dim in the zigzag order of n parts, which the members' concatenated parts form. dst
 // has the dim's own order. 2n must divide total, and Size×inner must be total.
 func AllGatherZigzag[F Elem](g *Group, dst, src []F, outer, inner, total, n int) error {
-	g.report("all_gather", outer*total*elemSize[F]())
+	g.begin("all_gather", outer*total*elemSize[F]())
 	if err := open(g, "all_gather(zigzag)", src); err != nil {
 		return err
 	}
@@ -35,13 +35,13 @@ func AllGatherZigzag[F Elem](g *Group, dst, src []F, outer, inner, total, n int)
 			}
 		})
 	}
-	return g.ch.meet(g.me, "all_gather(zigzag)")
+	return g.end("all_gather(zigzag)")
 }
 
 // ReduceScatterZigzag is ReduceScatter onto the parts of the zigzag order of n parts. src has the dim's own order. 2n
 // must divide Size×inner.
 func ReduceScatterZigzag[F Float](g *Group, dst, src []F, outer, inner, n int) error {
-	g.report("reduce_scatter", g.Size()*outer*inner*elemSize[F]())
+	g.begin("reduce_scatter", g.Size()*outer*inner*elemSize[F]())
 	if err := open(g, "reduce_scatter(zigzag)", src); err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func ReduceScatterZigzag[F Float](g *Group, dst, src []F, outer, inner, n int) e
 			}
 		}
 	})
-	return g.ch.meet(g.me, "reduce_scatter(zigzag)")
+	return g.end("reduce_scatter(zigzag)")
 }
 
 // SliceZigzag is Slice in the zigzag order of n parts. src has the dim's own order.

@@ -277,3 +277,56 @@ func BenchmarkAttention(b *testing.B) {
 		}
 	})
 }
+
+// spread returns rows of cols elements that begin every pitch elements, with NaN between them.
+func spread[F Float](x []F, cols, pitch int) []F {
+	rows := len(x) / cols
+	out := make([]F, (rows-1)*pitch+cols)
+	for i := range out {
+		out[i] = F(math.NaN())
+	}
+	for i := range rows {
+		copy(out[i*pitch:], x[i*cols:][:cols])
+	}
+	return out
+}
+
+// Where queries, keys and values lie does not change a bit of the results, and nothing between them is written.
+func TestAttentionSideBySide(t *testing.T) {
+	t.Run("f32", testSideBySide[float32])
+	t.Run("f64", testSideBySide[float64])
+}
+
+func testSideBySide[F Float](t *testing.T) {
+	for _, s := range []AttentionShape{
+		{Batch: 2, Seq: 70, KSeq: 90, Heads: 2, Group: 1, Dim: 6, VDim: 6, Scale: 0.4, Causal: true, Pos0: 20},
+		{Batch: 1, Seq: 300, KSeq: 300, Heads: 2, Group: 2, Dim: 16, VDim: 16, Scale: 0.2, Causal: true},
+	} {
+		own, apart := drawTensors[F](s), drawTensors[F](s)
+		table, n := Table[F](), s.Heads*s.Group
+		table.Attention(own.o, own.lse, own.q, own.k, own.v, s)
+		table.AttentionGrad(own.dq, own.dk, own.dv, own.do, own.q, own.k, own.v, own.o, own.lse, s)
+		pitch := 3 * n * s.Dim
+		for _, x := range []struct {
+			x    *[]F
+			cols int
+		}{{&apart.q, n * s.Dim}, {&apart.dq, n * s.Dim}, {&apart.k, s.Heads * s.Dim}, {&apart.dk, s.Heads * s.Dim},
+			{&apart.v, s.Heads * s.VDim}, {&apart.dv, s.Heads * s.VDim}} {
+			*x.x = spread(*x.x, x.cols, pitch)
+		}
+		shape := s
+		shape.Pitch = pitch
+		table.Attention(apart.o, apart.lse, apart.q, apart.k, apart.v, shape)
+		table.AttentionGrad(apart.dq, apart.dk, apart.dv, apart.do, apart.q, apart.k, apart.v, apart.o, apart.lse,
+			shape)
+		for name, pair := range map[string][2][]F{"o": {apart.o, own.o}, "lse": {apart.lse, own.lse},
+			"dq": {apart.dq, spread(own.dq, n*s.Dim, pitch)}, "dk": {apart.dk, spread(own.dk, s.Heads*s.Dim, pitch)},
+			"dv": {apart.dv, spread(own.dv, s.Heads*s.VDim, pitch)}} {
+			for i, want := range pair[1] {
+				if got := pair[0][i]; got != want && !(math.IsNaN(float64(got)) && math.IsNaN(float64(want))) {
+					t.Fatalf("%+v: %s[%d] is %v, but %v if each lies for itself", s, name, i, got, want)
+				}
+			}
+		}
+	}
+}

@@ -120,7 +120,7 @@ func narrowShapes() (out []AttentionShape) {
 			Causal: true, Dropout: 0.3, Key: 5,
 			HeadsAll: 1, GroupAll: 2, SeqAll: 90, KSeqAll: 90},
 		AttentionShape{Batch: 1, Seq: 80, KSeq: 80, Heads: 1, Group: 1, Dim: 16, VDim: 16, Scale: 0.2, Causal: true,
-			Half: 40, Pos1: 120, KHalf: 40, KPos1: 120},
+			Zigzag: Zigzag{Half: 40, Pos1: 120, KHalf: 40, KPos1: 120}},
 	)
 }
 

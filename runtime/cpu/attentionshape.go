@@ -4,3 +4,6 @@ import "github.com/planc-dev/planc/runtime/cpu/attention"
 
 // AttentionShape describes a call of Attention.
 type AttentionShape = attention.Shape
+
+// Zigzag is the part of an AttentionShape about positions that are not consecutive.
+type Zigzag = attention.Zigzag

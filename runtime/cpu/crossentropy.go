@@ -11,10 +11,10 @@ import (
 	"github.com/planc-dev/planc/runtime/vec"
 )
 
-func crossEntropy[F Float](ce, dx, dl, x []F, ids []int32, rows, cols int) {
+func crossEntropy[F Float](ce, dx, dl, x []F, ids []int32, rows, cols, valid int) {
 	for i := range rows {
-		row, grad := x[i*cols:][:cols], dx[i*cols:][:cols]
-		at, found := here(ids[i], 0, cols)
+		row, grad := x[i*cols:][:valid], dx[i*cols:][:valid]
+		at, found := here(ids[i], 0, valid)
 		label := 0.0
 		if found {
 			label = float64(row[at])
@@ -24,6 +24,7 @@ func crossEntropy[F Float](ce, dx, dl, x []F, ids []int32, rows, cols int) {
 		if found {
 			grad[at] -= dl[i]
 		}
+		clear(dx[i*cols:][valid:cols])
 	}
 }
 
@@ -50,17 +51,20 @@ func exponentials[F Float](y, x []F, dl F) (top F, log float64) {
 }
 
 // CrossEntropyHalf computes CrossEntropy of 16-bit logits. Their gradient is rounded once.
-func CrossEntropyHalf[H num.Half](ce []float32, dx []H, dl []float32, x []H, ids []int32, rows, cols int) {
+func CrossEntropyHalf[H num.Half](ce []float32, dx []H, dl []float32, x []H, ids []int32,
+	rows, cols, valid int) {
 	var z H
 	stored := num.ElemBF16
 	if _, is := any(z).(num.F16); is {
 		stored = num.ElemF16
 	}
-	runLossJob(ce, dl, Half(dx), Half(x), stored, ids, rows, cols)
+	lossJob{ce: ce, dl: dl, dx: Half(dx), x: Half(x), elem: stored, ids: ids, rows: rows, cols: cols,
+		valid: valid}.run()
 }
 
-func (vectors) crossEntropy(ce, dx, dl, x []float32, ids []int32, rows, cols int) {
-	runLossJob(ce, dl, Wide(dx), Wide(x), num.Native, ids, rows, cols)
+func (vectors) crossEntropy(ce, dx, dl, x []float32, ids []int32, rows, cols, valid int) {
+	lossJob{ce: ce, dl: dl, dx: Wide(dx), x: Wide(x), elem: num.Native, ids: ids, rows: rows, cols: cols,
+		valid: valid}.run()
 }
 
 // lossJob is a call of CrossEntropy on float32 or 16-bit logits as a job, whose parts are some rows each.
@@ -70,16 +74,18 @@ type lossJob struct {
 	elem       num.Elem
 	ids        []int32
 	rows, cols int
+	valid      int // columns that are not padding
 	per        int // rows per part
 }
 
 var lossJobs = sync.Pool{New: func() any { return new(lossJob) }}
 
-func runLossJob(ce, dl []float32, dx, x Span[float32], stored num.Elem, ids []int32, rows, cols int) {
+// run runs the job on the thread team.
+func (j lossJob) run() {
 	c := lossJobs.Get().(*lossJob)
-	*c = lossJob{ce: ce, dl: dl, dx: dx, x: x, elem: stored, ids: ids, rows: rows, cols: cols}
-	c.per = max(partElems/max(cols, 1), (rows+team.MaxParts-1)/team.MaxParts, 1)
-	team.Run(c, (rows+c.per-1)/c.per)
+	*c = j
+	c.per = max(partElems/max(c.cols, 1), (c.rows+team.MaxParts-1)/team.MaxParts, 1)
+	team.Run(c, (c.rows+c.per-1)/c.per)
 	*c = lossJob{}
 	lossJobs.Put(c)
 }
@@ -94,15 +100,15 @@ func (c *lossJob) Part(i int) {
 
 // row processes one row. A row of 16-bit numbers is copied, so that its exponentials are not rounded.
 func (c *lossJob) row(r *logitRow, i int) {
-	at, found := here(c.ids[i], 0, c.cols)
+	at, found := here(c.ids[i], 0, c.valid)
 	r.x, r.y, r.half = nil, nil, nil
 	if from := i * c.cols; c.elem == num.Native {
-		r.x, r.y = c.x.wide[from:][:c.cols], c.dx.wide[from:][:c.cols]
+		r.x, r.y = c.x.wide[from:][:c.valid], c.dx.wide[from:][:c.valid]
 	} else {
-		if cap(r.own) < c.cols {
-			r.own = make([]float32, c.cols)
+		if cap(r.own) < c.valid {
+			r.own = make([]float32, c.valid)
 		}
-		r.x, r.y, r.half = r.own[:c.cols], r.own[:c.cols], c.x.half[from:][:c.cols]
+		r.x, r.y, r.half = r.own[:c.valid], r.own[:c.valid], c.x.half[from:][:c.valid]
 	}
 	label := 0.0
 	if found && r.half == nil {
@@ -127,8 +133,11 @@ func (c *lossJob) row(r *logitRow, i int) {
 	if found {
 		r.y[at] -= dl
 	}
-	if r.half != nil {
-		num.StoreBits(c.dx.half[i*c.cols:][:c.cols], r.y, c.elem)
+	if r.half == nil {
+		clear(c.dx.wide[i*c.cols:][c.valid:c.cols])
+	} else {
+		num.StoreBits(c.dx.half[i*c.cols:][:c.valid], r.y, c.elem)
+		clear(c.dx.half[i*c.cols:][c.valid:c.cols])
 	}
 	r.x, r.y, r.half = nil, nil, nil
 }

@@ -71,10 +71,10 @@ func testCrossEntropy[F Float](t *testing.T, tol float64) {
 		x, dl, ids := drawLogits[F](rows, cols)
 		ce, dx := draw[F](4, rows), draw[F](5, rows*cols)
 		want, wantDX := classified(dl, x, ids, rows, cols)
-		k.CrossEntropy(ce, dx, dl, x, ids, rows, cols)
+		k.CrossEntropy(ce, dx, dl, x, ids, rows, cols, cols)
 		near(t, name("cross entropy ", z), ce, want, tol)
 		nearEach(t, name("its gradient ", z), dx, wantDX, tol/20)
-		k.CrossEntropy(ce, x, dl, x, ids, rows, cols)
+		k.CrossEntropy(ce, x, dl, x, ids, rows, cols, cols)
 		near(t, name("in place of the logits ", z), x, wide(dx), 0)
 	}
 }
@@ -93,14 +93,60 @@ func testCrossEntropyHalf[H num.Half](t *testing.T) {
 		num.Store(half, x)
 		num.Load(x, half)
 		ce, want, dx := draw[float32](4, rows), draw[float32](5, rows), draw[float32](6, rows*cols)
-		CrossEntropyHalf(ce, half, dl, half, ids, rows, cols)
+		CrossEntropyHalf(ce, half, dl, half, ids, rows, cols, cols)
 		num.Load(got, half)
-		Table[float32]().CrossEntropy(want, dx, dl, x, ids, rows, cols)
+		Table[float32]().CrossEntropy(want, dx, dl, x, ids, rows, cols, cols)
 		num.Store(half, dx)
 		num.Load(dx, half)
 		near(t, name("cross entropy ", z), ce, wide(want), 0)
 		near(t, name("its gradient ", z), got, wide(dx), 0)
 	}
+}
+
+// Columns after the valid ones are not read, and their gradient is 0. The others have the bits of rows without padding.
+func TestCrossEntropyIgnoresPadding(t *testing.T) {
+	both(t, testLogitPadding[float32], testLogitPadding[float64])
+	each(t, func(t *testing.T) { testHalfLogitPadding[num.BF16](t); testHalfLogitPadding[num.F16](t) })
+}
+
+func testLogitPadding[F Float](t *testing.T, _ float64) {
+	for _, z := range logitShapes {
+		rows, valid, cols := z[0], z[1], z[1]+5
+		x, dl, ids := drawLogits[F](rows, valid)
+		ce, dx, want, wantDX := draw[F](4, rows), draw[F](5, rows*cols), draw[F](6, rows), draw[F](7, rows*valid)
+		Table[F]().CrossEntropy(want, wantDX, dl, x, ids, rows, valid, valid)
+		wider := padLogits(x, rows, valid, cols, F(math.NaN()))
+		Table[F]().CrossEntropy(ce, dx, dl, wider, ids, rows, cols, valid)
+		near(t, name("cross entropy ", z), ce, wide(want), 0)
+		near(t, name("its gradient ", z), dx, wide(padLogits(wantDX, rows, valid, cols, 0)), 0)
+	}
+}
+
+func testHalfLogitPadding[H num.Half](t *testing.T) {
+	for _, z := range logitShapes {
+		rows, valid, cols := z[0], z[1], z[1]+5
+		x, dl, ids := drawLogits[float32](rows, valid)
+		half, wider := make([]H, rows*valid), make([]H, rows*cols)
+		num.Store(half, x)
+		num.Store(wider, padLogits(x, rows, valid, cols, float32(math.NaN())))
+		ce, want := draw[float32](4, rows), draw[float32](5, rows)
+		CrossEntropyHalf(want, half, dl, half, ids, rows, valid, valid)
+		CrossEntropyHalf(ce, wider, dl, wider, ids, rows, cols, valid)
+		got, wantDX := make([]float32, rows*cols), make([]float32, rows*valid)
+		num.Load(got, wider)
+		num.Load(wantDX, half)
+		near(t, name("cross entropy ", z), ce, wide(want), 0)
+		near(t, name("its gradient ", z), got, wide(padLogits(wantDX, rows, valid, cols, 0)), 0)
+	}
+}
+
+// padLogits widens rows of x from valid to cols columns.
+func padLogits[F Float](x []F, rows, valid, cols int, padding F) []F {
+	out := slices.Repeat([]F{padding}, rows*cols)
+	for i := range rows {
+		copy(out[i*cols:], x[i*valid:][:valid])
+	}
+	return out
 }
 
 // Rows with some or all elements -Inf; rows with NaN and Inf, which become NaN completely; and other rows,
@@ -130,7 +176,7 @@ func testLogitEdges[F Float](t *testing.T, tol float64) {
 	ce, dx := draw[F](4, 7), draw[F](5, 7*cols)
 	want, wantDX := classified(dl, x, ids, 7, cols)
 	fill(dx[cols:2*cols], 1)
-	Table[F]().CrossEntropy(ce, dx, dl, x, ids, 7, cols)
+	Table[F]().CrossEntropy(ce, dx, dl, x, ids, 7, cols, cols)
 	for i := range 7 {
 		what, got, grad := name("row ", i), ce[i:i+1], dx[i*cols:][:cols]
 		switch i {
@@ -164,7 +210,7 @@ func BenchmarkCrossEntropy(b *testing.B) {
 		ce, lse, dx := make([]float32, rows), make([]float32, rows), make([]float32, rows*cols)
 		b.Run(name("one pass ", z), func(b *testing.B) {
 			for b.Loop() {
-				k.CrossEntropy(ce, x, dl, x, ids, rows, cols)
+				k.CrossEntropy(ce, x, dl, x, ids, rows, cols, cols)
 			}
 		})
 		b.Run(name("several ", z), func(b *testing.B) {

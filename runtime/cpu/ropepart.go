@@ -6,7 +6,11 @@ type RopeRows struct {
 	Batch, Seq, Heads int
 	Dim, From, Turn   int
 	Pairs             bool // rotates neighbours; else elements that are Turn/2 apart
+	Row               int  // elements of a token: those behind the heads are copied. 0: Heads*Dim
 }
+
+// Size returns the number of elements of a token.
+func (r *RopeRows) Size() int { return max(r.Row, r.Heads*r.Dim) }
 
 // ropePart rotates a part of each row: in MLA, only the last elements of queries and keys depend on the
 // position.
@@ -23,7 +27,7 @@ func ropePart[F Float](y, x []F, r RopeRows, at Where, theta float64, scale Rope
 	for j := range freq {
 		freq[j] = freqs.angle(j)
 	}
-	size := r.Heads * r.Dim
+	size := r.Size()
 	for s := range r.Seq {
 		angles(cos, sin, &freqs, freq, at.Of(s), inverse)
 		for b := range r.Batch {
@@ -49,6 +53,7 @@ func turnHeads[F Float](y, x, cos, sin []F, r *RopeRows) {
 			to[i], to[i+other] = F(a*c)-F(b*d), F(b*c)+F(a*d)
 		}
 	}
+	copy(y[r.Heads*r.Dim:], x[r.Heads*r.Dim:])
 }
 
 func (v vectors) ropePart(y, x []float32, r RopeRows, at Where, theta float64, scale RopeScale, inverse bool) {
@@ -58,9 +63,9 @@ func (v vectors) ropePart(y, x []float32, r RopeRows, at Where, theta float64, s
 	if inverse {
 		sin = t.minus
 	}
-	s := sweepOf(r.Batch*r.Seq, r.Heads*r.Dim, func(s *sweep, lo, hi int) {
+	s := sweepOf(r.Batch*r.Seq, r.Size(), func(s *sweep, lo, hi int) {
 		r := &s.rows
-		for half, size := r.Turn/2, r.Heads*r.Dim; lo < hi; lo++ {
+		for half, size := r.Turn/2, r.Size(); lo < hi; lo++ {
 			at := lo % r.Seq * half
 			turnHeads(s.x[0][lo*size:][:size], s.x[1][lo*size:][:size], s.x[2][at:][:half], s.x[3][at:][:half], r)
 		}

@@ -3,6 +3,7 @@ package cpu
 import (
 	"math"
 	"math/cmplx"
+	"slices"
 	"testing"
 )
 
@@ -10,13 +11,18 @@ func TestRoPEPart(t *testing.T) { both(t, testRoPEPart[float32], testRoPEPart[fl
 
 func testRoPEPart[F Float](t *testing.T, tol float64) {
 	scale := RopeScale{Kind: "linear", Factor: 4}
-	for _, r := range []RopeRows{{1, 3, 2, 10, 6, 4, true}, {2, 5, 3, 9, 2, 6, false}, {1, 2, 1, 4, 0, 4, true},
-		{2, 3, 4, 192, 128, 64, true}} {
-		n := r.Batch * r.Seq * r.Heads * r.Dim
+	for _, r := range []RopeRows{{1, 3, 2, 10, 6, 4, true, 0}, {2, 5, 3, 9, 2, 6, false, 0},
+		{1, 2, 1, 4, 0, 4, true, 0}, {2, 3, 4, 192, 128, 64, true, 0}, {2, 5, 3, 8, 0, 8, false, 40},
+		{1, 2, 2, 6, 0, 4, true, 15}} {
+		n := r.Batch * r.Seq * r.Size()
 		x := draw[F](1, n)
 		y, back, want := make([]F, n), make([]F, n), wide(x)
 		for i := range want {
-			at, j, s := i-i%r.Dim, i%r.Dim-r.From, i/r.Dim/r.Heads%r.Seq
+			s, in := i/r.Size()%r.Seq, i%r.Size()
+			at, j := i-in%r.Dim, in%r.Dim-r.From
+			if in >= r.Heads*r.Dim {
+				continue
+			}
 			pair, other := j, r.Turn/2
 			if r.Pairs {
 				pair, other = j/2, 1
@@ -31,6 +37,9 @@ func testRoPEPart[F Float](t *testing.T, tol float64) {
 		}
 		Table[F]().RoPEPart(y, x, r, Where{At: 7}, 1e4, scale, false)
 		near(t, name("part of a rope ", r), y, want, tol)
+		in := slices.Clone(x)
+		Table[F]().RoPEPart(in, in, r, Where{At: 7}, 1e4, scale, false)
+		near(t, name("part of a rope in place ", r), in, want, tol)
 		Table[F]().RoPEPart(back, y, r, Where{At: 7}, 1e4, scale, true)
 		near(t, name("part of a rope and back ", r), back, wide(x), tol)
 	}

@@ -136,9 +136,9 @@ type Vocabulary[F Float] struct {
 	//	for i, j := range [rows, cols] {
 	//		ce[i] = lse - x[i,ids[i]]; dx[i,j] = dl[i] * (exp(x[i,j]-lse) - 1 if j = ids[i], else exp(x[i,j]-lse))
 	//	}
-	// with lse the LogSumExp of x[i]. If lse is -Inf, the exponentials are 0. For an id that is not a column, ce[i] is
-	// lse and no 1 is subtracted. dx may be x.
-	CrossEntropy func(ce, dx, dl, x []F, ids []int32, rows, cols int)
+	// with lse the LogSumExp of x[i,:valid]. If lse is -Inf, the exponentials are 0. For an id that is not a valid
+	// column, ce[i] is lse and no 1 is subtracted. dx[i,j] is 0 for j >= valid. dx may be x.
+	CrossEntropy func(ce, dx, dl, x []F, ids []int32, rows, cols, valid int)
 }
 
 // Attentions are the kernels of attention and its positions.

@@ -11,7 +11,7 @@
 // numbers (order.go) and not by a shuffled list.
 //
 // Formats (format.go): raw text with one token per byte; nanoGPT's headerless .bin with 16-bit tokens; llm.c's .bin
-// shards with 16-bit or 32-bit tokens. Not supported yet: text tokenizers other than bytes. Files of other kinds are
+// shards with 16-bit or 32-bit tokens; Megatron's .bin with an .idx file (megatron.go). Files of other kinds are
 // detected by their first bytes (magic.go) or by the pattern of their zero bytes (zeropattern.go), and refused, because
 // training on raw bytes would succeed on any of them. Only regular files are opened (open.go).
 //

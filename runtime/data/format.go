@@ -12,7 +12,7 @@ import (
 
 // Format is how a file stores its tokens.
 type Format struct {
-	Name   string // "text", "nanoGPT tokens", "llm.c tokens"
+	Name   string // "text", "nanoGPT tokens", "llm.c tokens", "Megatron tokens"
 	Width  int    // bytes per token: 1, 2 or 4, little-endian
 	Offset int64  // byte offset of the first token
 	Tokens int64
@@ -22,9 +22,26 @@ type Format struct {
 type tokenFile struct {
 	path string
 	Format
-	file  *os.File
-	info  os.FileInfo // when the file was opened
-	watch watch
+	file      *os.File
+	info      os.FileInfo // when the file was opened
+	watch     watch
+	documents *documents // nil if the file is cut into windows as a whole
+}
+
+// samples returns the number of windows of n tokens, including the shorter ones at the end.
+func (t *tokenFile) samples(n int64) int64 {
+	if t.documents != nil {
+		return t.documents.samples
+	}
+	return (t.Tokens - 1 + n - 1) / n
+}
+
+// window returns the first token of sample k of n tokens, and how many of its tokens have a label.
+func (t *tokenFile) window(k, n int64) (at, labels int64) {
+	if t.documents != nil {
+		return t.documents.window(k)
+	}
+	return k * n, min(n, t.Tokens-1-k*n)
 }
 
 // shardHeader is the size of llm.c's header: 256 little-endian int32. The first three are the kind of file, its version
@@ -50,23 +67,21 @@ var otherShards = map[uint32]string{
 // text for the named tokenizer.
 func openTokens(path, tokenizer string, vocab int) (*tokenFile, error) {
 	isBin := strings.EqualFold(filepath.Ext(path), ".bin")
-	if !isBin {
-		if _, err := NewTokenizer(tokenizer); err != nil {
-			return nil, about(path, inputf("%s: %s", path, strings.TrimPrefix(err.Error(), "data: ")))
-		}
-	} else if _, err := os.Stat(strings.TrimSuffix(path, filepath.Ext(path)) + ".idx"); err == nil {
-		return nil, about(path, inputf("%s belongs to a Megatron data set (with the .idx file next to it). Not "+
-			"supported yet: Megatron data sets; use %s",
-			path, worksToday))
+	if !isBin && !IsBytes(tokenizer) {
+		return nil, about(path, textNeedsTokens(path, tokenizer))
 	}
 	f, info, err := openFile(path)
 	if err != nil {
 		return nil, about(path, err)
 	}
 	t := &tokenFile{path: path, file: f, info: info}
-	t.Format, err = detect(f, info.Size(), path)
-	if all := (Bytes{}).Vocab(); err == nil && !isBin && vocab < all {
-		err = badFile("is text, whose tokens are bytes, 0 to %d, but the model's vocabulary is %d", all-1, vocab)
+	if index := indexOf(path); isBin && index != "" {
+		t.Format, err = megatron(index, info.Size())
+	} else {
+		t.Format, err = detect(f, info.Size(), path)
+	}
+	if err == nil && !isBin && vocab < byteVocab {
+		err = badFile("is text, whose tokens are bytes, 0 to %d, but the model's vocabulary is %d", byteVocab-1, vocab)
 	}
 	if bad := (*InputError)(nil); errors.As(err, &bad) {
 		err = about(path, inputf("%s %s", path, bad.Msg))

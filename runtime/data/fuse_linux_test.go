@@ -34,11 +34,16 @@ func mountSlowDisk(t testing.TB, name string, d *slowDisk) string {
 		t.Skipf("FUSE may not be mounted here: %v", err)
 	}
 	d.fd = fd
+	ended := make(chan struct{})
 	t.Cleanup(func() {
 		syscall.Unmount(dir, syscall.MNT_DETACH)
-		syscall.Close(fd)
+		select {
+		case <-ended: // else serve would answer for the disk that gets the number of this descriptor next
+			syscall.Close(fd)
+		case <-time.After(5 * time.Second):
+		}
 	})
-	go d.serve()
+	go func() { defer close(ended); d.serve() }()
 	return filepath.Join(dir, name)
 }
 

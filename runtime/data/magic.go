@@ -31,10 +31,10 @@ var otherFiles = []struct {
 	{4, "1AY&SY", "compressed by bzip2", "unpack it: bzip2 -dk %s"},
 	{0, "\xfd7zXZ\x00", "compressed by xz", "unpack it: xz -dk %s"},
 	{0, "\x04\x22\x4d\x18", "compressed by lz4", "unpack it: lz4 -d %s"},
-	{0, "PAR1", "a Parquet table", toText},
+	{0, "PAR1", "a Parquet table", "convert it: planc data tokenize --tokenizer NAME %s -o data.bin"},
 	{0, "ARROW1\x00\x00", "an Arrow table", toText},
 	{0, "\xff\xff\xff\xff\x10\x00\x00\x00", "an Arrow stream, as Hugging Face datasets are cached", toText},
-	{0, "MMIDIDX", "the index of a Megatron data set (not supported yet)", toTokens},
+	{0, "MMIDIDX", "the index of a Megatron data set", "name its .bin file"},
 	{0, "TNTIDX", "the index of a fairseq data set (not supported yet)", toTokens},
 	{0, "\x89HDF\r\n\x1a\n", "an HDF5 file", toText},
 	{0, "SQLite format 3\x00", "an SQLite database", toText},
@@ -89,7 +89,8 @@ func refusedName(path string) error {
 		return badFile("is named as JSON, and each byte of a text file is a token, including those of keys, "+
 			"quotes and "+
 			"braces; "+
-			"write only its text to a file: jq -r .text %s >data.txt; to train on the JSON as it is, give it a name "+
+			"convert its texts to tokens: planc data tokenize --tokenizer bytes %s -o data.bin; to train on the "+
+			"JSON as it is, give it a name "+
 			"that ends in .txt", path)
 	}
 	return nil

@@ -26,11 +26,13 @@ func TestOtherKindsOfFileAreRefused(t *testing.T) {
 	for _, tt := range []struct{ name, content, want string }{
 		{"a.jsonl", `{"text": "Once"}` + "\n",
 			"is named as JSON, and each byte of a text file is a token, including those of keys, quotes and braces; " +
-				"write only its text to a file: jq -r .text DIR/a.jsonl >data.txt; to train on the JSON as it is, " +
+				"convert its texts to tokens: planc data tokenize --tokenizer bytes DIR/a.jsonl -o data.bin; to " +
+				"train on the JSON as it is, " +
 				"give it a name that ends in .txt"},
 		{"a.NDJSON", `{"text": "Once"}` + "\n",
 			"is named as JSON, and each byte of a text file is a token, including those of keys, quotes and braces; " +
-				"write only its text to a file: jq -r .text DIR/a.NDJSON >data.txt; to train on the JSON as it is, " +
+				"convert its texts to tokens: planc data tokenize --tokenizer bytes DIR/a.NDJSON -o data.bin; to " +
+				"train on the JSON as it is, " +
 				"give it a name that ends in .txt"},
 		{"bom16.txt", "\xff\xfe" + words(binary.LittleEndian, text),
 			"is text in UTF-16, but each byte of a text file is a token; convert it to UTF-8: iconv -f UTF-16 " +
@@ -65,7 +67,8 @@ func TestOtherKindsOfFileAreRefused(t *testing.T) {
 		{"npy.bin", "\x93NUMPY\x01\x00 and so on",
 			"is a NumPy array, not 16-bit tokens (nanoGPT's or llm.c's .bin); write its tokens to a .bin file: " +
 				"numpy.load(\"DIR/npy.bin\").astype('uint16').tofile('tokens.bin')"},
-		{"a.parquet", "PAR1\x15\x04", "is a Parquet table, not text" + advice},
+		{"a.parquet", "PAR1\x15\x04", "is a Parquet table, not text; convert it: planc data tokenize " +
+			"--tokenizer NAME DIR/a.parquet -o data.bin"},
 		{"a.arrow", "\xff\xff\xff\xff\x10\x00\x00\x00\x00",
 			"is an Arrow stream, as Hugging Face datasets are cached, not text" + advice},
 		{"a.gz", "\x1f\x8b\x08 and so on", "is compressed by gzip, not text; unpack it: gzip -dk DIR/a.gz"},
@@ -82,7 +85,7 @@ func TestOtherKindsOfFileAreRefused(t *testing.T) {
 		{"oddtext.bin", text + "!", "seems to be text, but a .bin file is read as 16-bit tokens; give it a name that " +
 			"ends in .txt"},
 		{"a.idx", "MMIDIDX\x00\x00\x01",
-			"is the index of a Megatron data set (not supported yet), not text" + tokens},
+			"is the index of a Megatron data set, not text; name its .bin file"},
 		{"a.safetensors", tensors, "is a safetensors file, not text" + tokens},
 		{"tensors.bin", tensors + "x", "is a safetensors file, not 16-bit tokens (nanoGPT's or llm.c's .bin)" + tokens},
 	} {

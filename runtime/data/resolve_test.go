@@ -88,30 +88,6 @@ func TestResolveGoroot(t *testing.T) {
 		"train on another file")
 }
 
-func TestBytes(t *testing.T) {
-	tok, err := NewTokenizer("bytes")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range []string{"", "Opticks", "naïve\x00\xff"} {
-		if got := tok.Decode(tok.Encode(s)); got != s {
-			t.Errorf("%q decodes to %q", s, got)
-		}
-	}
-	if got := tok.Decode([]int32{65, 256, -1, 66}); got != "A��B" {
-		t.Errorf("tokens that are no bytes decode to %q", got)
-	}
-	for name, want := range map[string]string{
-		"cl100k": "data: not supported yet: tokenizer cl100k; use bytes, or token files (.bin) made by " +
-			"nanoGPT or llm.c",
-		"t.json": "data: not supported yet: tokenizer files (t.json); use bytes, or token files (.bin) " +
-			"made by nanoGPT or llm.c",
-	} {
-		_, err := NewTokenizer(name)
-		wantInputError(t, err, "-", want)
-	}
-}
-
 // A go.mod or go.work above the job that asks for another toolchain, or flags of the go command, do not hide the Go
 // installation.
 func TestGorootInAnyModule(t *testing.T) {

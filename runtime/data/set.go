@@ -14,7 +14,7 @@ import (
 // Source is a path, as Resolve takes it, and the weight of its samples.
 type Source struct {
 	Path   string
-	Weight float64 // times per epoch that each sample appears; positive
+	Weight float64 // positive; see Spec.Weights
 }
 
 // Spec describes what a Set reads.
@@ -28,6 +28,9 @@ type Spec struct {
 	SeqLen        int      // tokens per sample
 	Vocab         int      // exclusive upper bound of tokens
 	Seed          uint64   // seed of the order
+	Sampling      string   // [Shuffle] or [Random]; "" is Shuffle
+	Weights       string   // [Passes] or [Shares]; "" is Passes
+	Documents     string   // [Packed] or [Separate]; "" is Packed
 
 	// Notice is called with messages about files that change while they are in use, although what is read has not
 	// changed. Any goroutine that reads may call it. It may be nil.
@@ -48,9 +51,11 @@ type Set struct {
 
 // source is the training part of one Source.
 type source struct {
+	Source
 	sections []section
 	samples  int64 // samples in sections
-	epoch    int64 // samples per epoch: about weight * samples
+	epoch    int64 // samples per epoch, as the weights say
+	windows  int64 // tokens at which a sample of Random can begin
 }
 
 // section is the samples [first, first+count) of a file. They have the numbers from start on within the source.
@@ -61,9 +66,11 @@ type section struct {
 
 // Open resolves, opens and checks all files of spec. Errors about the user's files and settings are InputErrors.
 //
-// Weights: a source with n samples and weight w has round(w*n) samples (at least one) per epoch. They cycle through its
-// samples, and each epoch continues where the last one ended. A weight of 0.5 thus reads one half in one epoch and the
-// other half in the next. A weight of 2.5 reads all samples twice, and alternating halves once more.
+// Weights: with Passes, a source with n samples and weight w has round(w*n) samples (at least one) per epoch. With
+// Shares, an epoch has as many samples as all sources together, of which each source has the share of its weight in the
+// sum of weights. They cycle through its samples, and each epoch continues where the last one ended. Half of a source's
+// samples per epoch thus are one half in one epoch and the other half in the next; two and a half times its samples are
+// all samples twice, and alternating halves once more.
 //
 // Validation: ValidFraction holds out the last samples of each file, so many that they are that fraction of all files
 // so far, and at least one sample in total. They are never used for training.
@@ -91,15 +98,16 @@ func (s *Set) open() error {
 		}
 		s.opened = append(s.opened, len(files))
 		held.lastSource = i == len(s.spec.Train)-1
-		s.addSource(src.Weight, files, &held)
+		s.addSource(src, files, &held)
 	}
+	s.mix()
 	for _, src := range s.spec.Valid {
 		files, err := s.openSource(src)
 		if err != nil {
 			return err
 		}
 		for _, f := range files {
-			s.addValid(f, 0, s.samples(f))
+			s.addValid(f, 0, f.samples(int64(s.spec.SeqLen)))
 		}
 	}
 	if s.TrainSamples() == 0 {
@@ -122,6 +130,9 @@ func (spec Spec) check() error {
 		return inputf("data.train names no files")
 	case !(spec.ValidFraction >= 0 && spec.ValidFraction < 1):
 		return inputf("data.valid is %g; it must be at least 0 and below 1", spec.ValidFraction)
+	case spec.Documents == Separate && spec.Sampling == Random:
+		return inputf("data.sampling is random, whose windows begin anywhere, and data.documents is separate, whose " +
+			"windows begin with their document: use data.sampling shuffle, or data.documents packed")
 	}
 	for _, src := range spec.Train {
 		if !(src.Weight > 0 && src.Weight <= 1e6) {
@@ -146,19 +157,17 @@ func (s *Set) openSource(src Source) ([]*tokenFile, error) {
 		}
 		f.watch.notice = s.spec.Notice
 		s.files = append(s.files, f)
-		if need := int64(s.spec.SeqLen) + 1; f.Tokens < need {
+		if s.spec.Documents == Separate {
+			if err := f.openDocuments(s.spec.SeqLen); err != nil {
+				return nil, err
+			}
+		} else if need := int64(s.spec.SeqLen) + 1; f.Tokens < need {
 			return nil, about(path, inputf("%s is too short: it has %d tokens, but one sample needs %d "+
 				"(train.seq_len %d plus the last label)",
 				path, f.Tokens, need, s.spec.SeqLen))
 		}
 	}
 	return s.files[first:], nil
-}
-
-// samples returns the number of windows of a file, including the shorter last one.
-func (s *Set) samples(f *tokenFile) int64 {
-	n := int64(s.spec.SeqLen)
-	return (f.Tokens - 1 + n - 1) / n
 }
 
 // holdout decides how many of a file's samples are used for validation.
@@ -182,31 +191,25 @@ func (h *holdout) take(samples int64, lastFile bool) int64 {
 	return n
 }
 
-func (s *Set) addSource(weight float64, files []*tokenFile, held *holdout) {
-	var src source
+// addSource adds the samples of a source's files that are not held out.
+func (s *Set) addSource(from Source, files []*tokenFile, held *holdout) {
+	src := source{Source: from}
 	for i, f := range files {
-		n := s.samples(f)
+		n := f.samples(int64(s.spec.SeqLen))
 		out := held.take(n, i == len(files)-1)
 		if out < n {
-			src.sections = append(src.sections, section{f, 0, n - out, src.samples})
+			sec := section{f, 0, n - out, src.samples}
+			src.sections = append(src.sections, sec)
+			src.windows += sec.windows(int64(s.spec.SeqLen))
 		}
 		src.samples += n - out
 		if out > 0 {
 			s.addValid(f, n-out, out)
 		}
 	}
-	if src.samples == 0 {
-		return
+	if src.samples > 0 {
+		s.sources = append(s.sources, src)
 	}
-	src.epoch = max(1, int64(float64(weight*float64(src.samples))+0.5))
-	if weight == 1 {
-		src.epoch = src.samples
-	}
-	if s.starts == nil {
-		s.starts = []int64{0}
-	}
-	s.sources = append(s.sources, src)
-	s.starts = append(s.starts, s.TrainSamples()+src.epoch)
 }
 
 func (s *Set) addValid(f *tokenFile, first, count int64) {
@@ -214,9 +217,7 @@ func (s *Set) addValid(f *tokenFile, first, count int64) {
 	s.nvalid += count
 }
 
-// Train fills tokens and labels, both SeqLen long, with sample g of training, counted from 0 through all epochs.
-// Positions from unmasked on are after the end of the file: their token and label are 0, and the caller must mask them.
-// A token outside the vocabulary is an InputError.
+// TrainSamples returns the number of training samples in an epoch.
 func (s *Set) TrainSamples() int64 {
 	if len(s.starts) == 0 {
 		return 0
@@ -224,25 +225,34 @@ func (s *Set) TrainSamples() int64 {
 	return s.starts[len(s.starts)-1]
 }
 
-// Valid fills tokens and labels, as Train does, with sample g of validation. Samples are in the order of the files and
-// start over after the last. It panics if ValidSamples is 0.
+// ValidSamples returns the number of validation samples.
 func (s *Set) ValidSamples() int64 { return s.nvalid }
 
 // Train fills tokens and labels, both SeqLen long, with sample g of training, counted from 0 through all
 // epochs. Positions from unmasked on are past the end of the file: token and label are 0 there, and the
 // caller must mask them. A token outside the vocabulary is an InputError.
 func (s *Set) Train(g int64, tokens, labels []int32) (unmasked int, err error) {
-	n := s.TrainSamples()
-	epoch := uint64(g / n)
-	order := s.orderOf(epoch)
-	place := int64(order.at(uint64(g % n)))
-
-	i := sort.Search(len(s.sources), func(i int) bool { return place < s.starts[i+1] })
+	if s.spec.Sampling == Random {
+		return s.readRandom(g, tokens, labels)
+	}
+	i, place := s.sourceOf(g)
 	src := &s.sources[i]
 	m := uint64(src.samples)
-	begin := mulMod(epoch, uint64(src.epoch), m) // end of the last epoch
-	k := (begin + uint64(place-s.starts[i])%m) % m
+	begin := mulMod(uint64(g/s.TrainSamples()), uint64(src.epoch), m) // end of the last epoch
+	k := (begin + uint64(place)%m) % m
 	return s.read(src.sections, int64(k), tokens, labels)
+}
+
+// sourceOf returns the source of training sample g, and the sample's number among those of the source in its epoch.
+func (s *Set) sourceOf(g int64) (i int, place int64) {
+	n := s.TrainSamples()
+	if s.spec.Sampling == Random {
+		place = below(rng.Bits(randomKey(s.spec.Seed), 2*uint64(g)), n)
+	} else {
+		place = int64(s.orderOf(uint64(g / n)).at(uint64(g % n)))
+	}
+	i = sort.Search(len(s.sources), func(i int) bool { return place < s.starts[i+1] })
+	return i, place - s.starts[i]
 }
 
 // epochOrder is the order of an epoch's samples.
@@ -278,9 +288,14 @@ func (s *Set) read(sections []section, k int64, tokens, labels []int32) (int, er
 	}
 	i := sort.Search(len(sections), func(i int) bool { return k < sections[i].start+sections[i].count })
 	sec := &sections[i]
-	at := (sec.first + k - sec.start) * int64(n)
-	n = int(min(int64(n), sec.file.Tokens-1-at))
-	if err := sec.file.read(at, tokens[:n], &labels[n-1], s.spec.Vocab); err != nil {
+	at, count := sec.file.window(sec.first+k-sec.start, int64(n))
+	return s.readWindow(sec.file, at, count, tokens, labels)
+}
+
+// readWindow reads the sample of some labels that begins at a token of a file.
+func (s *Set) readWindow(file *tokenFile, at, count int64, tokens, labels []int32) (int, error) {
+	n := int(count)
+	if err := file.read(at, tokens[:n], &labels[n-1], s.spec.Vocab); err != nil {
 		return 0, err
 	}
 	copy(labels[:n-1], tokens[1:n])
@@ -291,7 +306,7 @@ func (s *Set) read(sections []section, k int64, tokens, labels []int32) (int, er
 
 // Bytes reports whether tokens are bytes: all files are text, or the vocabulary has 256 tokens.
 func (s *Set) Bytes() bool {
-	return s.spec.Vocab == Bytes{}.Vocab() || !slices.ContainsFunc(s.files, func(f *tokenFile) bool {
+	return s.spec.Vocab == byteVocab || !slices.ContainsFunc(s.files, func(f *tokenFile) bool {
 		return f.Width > 1
 	})
 }
@@ -310,8 +325,24 @@ func (s *Set) String() string {
 	if s.nvalid == 0 {
 		valid = "no validation"
 	}
+	switch {
+	case s.spec.Sampling == Random:
+		valid = "drawn at random, " + valid
+	case s.spec.Documents == Separate:
+		valid = fmt.Sprintf("of one document each (%.0f %% padding), ", 100*s.padding()) + valid
+	}
 	return fmt.Sprintf("%s, %d tokens: %d samples of %d an epoch, %s", files, tokens, s.TrainSamples(),
 		s.spec.SeqLen, valid)
+}
+
+// padding returns the part of the samples of separate documents that is padding.
+func (s *Set) padding() float64 {
+	labels, positions := int64(0), int64(0)
+	for _, f := range s.files {
+		labels += f.documents.labels
+		positions += f.documents.samples * int64(s.spec.SeqLen)
+	}
+	return 1 - float64(labels)/float64(positions)
 }
 
 // ID identifies all that decides the tokens of sample g: lengths and formats of the files in order, weights, held-out
@@ -323,7 +354,13 @@ func (s *Set) ID() string {
 		fmt.Fprintf(&b, "source %d of %d\n", src.epoch, src.samples)
 		for _, sec := range src.sections {
 			fmt.Fprintf(&b, "%d %d %d %d\n", sec.file.Width, sec.file.Tokens, sec.first, sec.count)
+			if d := sec.file.documents; d != nil {
+				fmt.Fprintf(&b, "documents %d\n", d.hash)
+			}
 		}
+	}
+	if s.spec.Sampling == Random {
+		b.WriteString("random\n")
 	}
 	return fmt.Sprintf("%016x", rng.KeyString(s.spec.Seed, b.String()))
 }
@@ -351,6 +388,15 @@ func (s *Set) Files() string {
 	text := strings.Join(words, " and ")
 	if s.spec.ValidFraction > 0 && len(s.spec.Valid) == 0 {
 		text += fmt.Sprintf(", data.valid %g", s.spec.ValidFraction)
+	}
+	if s.spec.Weights == Shares {
+		text += ", data.weights shares"
+	}
+	if s.spec.Sampling == Random {
+		text += ", data.sampling random"
+	}
+	if s.spec.Documents == Separate {
+		text += ", data.documents separate"
 	}
 	return text
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	_ "github.com/planc-dev/planc/golden/quickfuzz"
+	"github.com/planc-dev/planc/runtime/tokenizer"
 )
 
 // Tokens that count up show where each sample comes from.
@@ -223,7 +224,9 @@ func TestID(t *testing.T) {
 	for name, change := range map[string]func(*Spec){
 		"order": func(s *Spec) { s.Train = one(b, a) }, "seed": func(s *Spec) { s.Seed = 2 },
 		"seq_len": func(s *Spec) { s.SeqLen = 5 }, "fraction": func(s *Spec) { s.ValidFraction = 0.1 },
-		"weight": func(s *Spec) { s.Train = []Source{{a, 2}, {b, 1}} }, "files": func(s *Spec) { s.Train = one(a) },
+		"weight":   func(s *Spec) { s.Train = []Source{{a, 2}, {b, 1}} },
+		"share":    func(s *Spec) { s.Train, s.Weights = []Source{{a, 2}, {b, 1}}, Shares },
+		"sampling": func(s *Spec) { s.Sampling = Random }, "files": func(s *Spec) { s.Train = one(a) },
 	} {
 		if id(change) == same {
 			t.Errorf("another %s leaves the ID as it is", name)
@@ -308,12 +311,6 @@ func TestOpenErrors(t *testing.T) {
 			"data: DIR/old.bin is an llm.c token file of version 2; it must be version 1"},
 		{"model.bin", shard(20240326, 3, 1, nil), Spec{},
 			"data: DIR/model.bin is llm.c's model checkpoint, not tokens"},
-		{"gpt2.txt", []byte("some text"), Spec{Tokenizer: "gpt2"},
-			"data: DIR/gpt2.txt: not supported yet: tokenizer gpt2; use bytes, or token files (.bin) " +
-				"made by nanoGPT or llm.c"},
-		{"tok.txt", []byte("some text"), Spec{Tokenizer: "my/tokenizer.json"},
-			"data: DIR/tok.txt: not supported yet: tokenizer files (my/tokenizer.json); use bytes, or " +
-				"token files (.bin) made by nanoGPT or llm.c"},
 		{"all.bin", u16(count(5)...), Spec{ValidFraction: 0.1},
 			"data: nothing is left to train on: the files have 1 sample of 4 tokens, and data.valid 0.1 holds it " +
 				"out; use more data, a shorter train.seq_len, or data.valid: 0"},
@@ -336,14 +333,6 @@ func TestOpenErrors(t *testing.T) {
 		_, err := Open(spec)
 		wantInputError(t, err, dir, tt.want)
 	}
-}
-
-func TestMegatronIsRefused(t *testing.T) {
-	dir := t.TempDir()
-	write(t, dir, "m.idx", []byte("MMIDIDX"))
-	_, err := Open(Spec{Train: one(write(t, dir, "m.bin", u16(count(99)...))), SeqLen: 4, Vocab: 100})
-	wantInputError(t, err, dir, "data: DIR/m.bin belongs to a Megatron data set (with the .idx file next to it). Not "+
-		"supported yet: Megatron data sets; use bytes, or token files (.bin) made by nanoGPT or llm.c")
 }
 
 func TestTokenOutsideVocabulary(t *testing.T) {
@@ -408,7 +397,8 @@ func ExampleSet() {
 	fmt.Println(s)
 	tokens, labels := make([]int32, 5), make([]int32, 5)
 	n, _ := s.Valid(0, tokens, labels)
-	fmt.Printf("%q -> %q\n", Bytes{}.Decode(tokens[:n]), Bytes{}.Decode(labels[:n]))
+	fmt.Printf("%q -> %q\n", tokenizer.Decode(tokenizer.Bytes{}, tokens[:n]),
+		tokenizer.Decode(tokenizer.Bytes{}, labels[:n]))
 	// Output:
 	// 1 file, 19 tokens: 3 samples of 5 an epoch, 1 to validate
 	// " fo" -> "fox"

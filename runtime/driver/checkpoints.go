@@ -13,62 +13,22 @@ import (
 	"github.com/planc-dev/planc/runtime/exit"
 	"github.com/planc-dev/planc/runtime/rank"
 	"github.com/planc-dev/planc/runtime/settings"
-	"github.com/planc-dev/planc/runtime/tensors"
 )
 
 // checkpoints saves the state of a run and restores it. It owns the folder of the checkpoints.
 type checkpoints struct {
-	*job
-	lastSavedStep int    // step of the last checkpoint, -1 for none
-	unlock        func() // unlocks the folder of the checkpoints; nil until it is locked
+	*saver
+	unlock func() // unlocks the folder of the checkpoints; nil until it is locked
 }
 
-// save commits a checkpoint of the last step, once.
-func (r *checkpoints) save() error {
-	if r.lastSavedStep == r.done.step {
-		return nil
+// close waits until nothing is written. The run has ended, so a failure is only reported.
+func (r *checkpoints) close() {
+	if err := r.background.wait(); err != nil {
+		r.report.Warn(err.Error())
 	}
-	if err := r.crew.finishUpdates(); err != nil {
-		return err
+	if r.unlock != nil {
+		r.unlock()
 	}
-	m := ckpt.Manifest{
-		Step: int64(r.done.step), Updates: int64(r.done.updates), Samples: r.done.samples, Tokens: r.done.tokens,
-		Seed: r.s.Train.Seed, Data: r.data.id(), Plan: r.p.Plan.Text, Program: r.p.Hash,
-		Extra: map[string]string{"name": r.p.Name, "optimizer": r.p.Optim.String()},
-	}
-	if r.p.Model.Hash != "" {
-		m.Extra["model"] = r.p.Model.Hash
-	}
-	if !r.p.HasMoments() {
-		m.Extra[tensors.NoMomentsExtra] = "none"
-	}
-	if s := r.scaler.text(); s != "" {
-		m.Extra["loss_scale"] = s
-	}
-	m.Extra["precision"] = r.p.TensorTypes().String()
-	if s := r.data.text(); s != "" {
-		m.Extra[dataExtra], m.Extra[sampledExtra] = s, r.data.hash
-	}
-	m.Extra[evaluatedExtra] = strconv.Itoa(r.lastValidStep)
-	r.losses.save(m.Extra)
-	settings.SaveSteering(&r.s, &r.p.ProgramData, m.Extra)
-	if err := r.crew.pull(); err != nil {
-		return err
-	}
-	if err := r.checkState(); err != nil {
-		return err
-	}
-	r.metrics.Sync() // a committed step's lines are durable
-	path, err := r.store(m)
-	if err != nil {
-		return err
-	}
-	r.lastSavedStep, r.goodStep, r.res.Checkpoint = r.done.step, r.done.step, path
-	r.report.Info(fmt.Sprintf("step %d  checkpoint %s", r.done.step, path), "checkpoint", "step", r.done.step,
-		"path", path)
-	r.metrics.Event(r.done.step, "checkpoint", path)
-	r.metrics.Sync()
-	return nil
 }
 
 // evaluatedExtra is the key of the step of the last validation loss in a checkpoint.
@@ -121,7 +81,7 @@ func (r *checkpoints) cleanFolder() error {
 	return err
 }
 
-func (r *checkpoints) warnAside(path string) {
+func (r *saver) warnAside(path string) {
 	r.report.Warn(fmt.Sprintf("another checkpoint of the same step was moved to %s; remove it if it is not needed",
 		path))
 }
@@ -129,13 +89,8 @@ func (r *checkpoints) warnAside(path string) {
 // continueFrom continues from a checkpoint, which may be outside of this run's folder.
 func (r *checkpoints) continueFrom(c *ckpt.Checkpoint, later int64, away bool) error {
 	m := &c.Manifest
-	r.done = progress{step: int(m.Step), updates: int(m.Updates), samples: m.Samples, tokens: m.Tokens}
-	if err := r.crew.stores.Load(c); err != nil {
-		return fmt.Errorf("cannot continue %s: %w; use --resume never to start over, or --dir to train in "+
-			"another folder", c.Path, err)
-	}
-	if err := r.scaler.restore(m.Extra["loss_scale"]); err != nil {
-		return exit.Wrap(exit.Input, fmt.Errorf("cannot continue %s: %w", c.Path, err))
+	if err := r.load(c); err != nil {
+		return err
 	}
 	if err := r.setAside(later); err != nil {
 		return err
@@ -156,8 +111,12 @@ func (r *checkpoints) continueFrom(c *ckpt.Checkpoint, later int64, away bool) e
 	} else {
 		r.losses.resume(m.Extra)
 	}
-	if r.s.Train.Epochs > 0 { // count steps of this run's batch size, which may differ from the previous run's
-		r.total = r.done.step + r.stepsOf(r.end-r.done.samples)
+	r.countSteps()
+	isEarly := r.done.early.isOver() && r.done.step < r.total
+	if isEarly {
+		r.report.Info(fmt.Sprintf("stopped early at step %d of %d: %s; a larger train.early_stop.patience continues",
+			r.done.step, r.total, r.done.early.reason()), "early_stop", "step", r.done.step, "steps", r.total)
+		r.total = r.done.step
 	}
 	r.lastSavedStep, r.goodStep, r.res.Checkpoint, r.res.Tokens = r.done.step, r.done.step, c.Path, m.Tokens
 	if last, known := m.Extra[evaluatedExtra]; known {
@@ -168,12 +127,38 @@ func (r *checkpoints) continueFrom(c *ckpt.Checkpoint, later int64, away bool) e
 	if away {
 		r.lastSavedStep = -1 // so that the end of this run is saved, even at this same step
 	}
-	r.reportResume(c.Path)
+	r.reportResume(c.Path, isEarly)
 	return nil
 }
 
+// load restores the tensors and the state of training of a checkpoint.
+func (r *checkpoints) load(c *ckpt.Checkpoint) error {
+	m := &c.Manifest
+	r.done = progress{step: int(m.Step), updates: int(m.Updates), samples: m.Samples, tokens: m.Tokens,
+		early: newEarlyStop(r.s.Train.EarlyStop)}
+	if err := r.crew.stores.Load(c); err != nil {
+		return fmt.Errorf("cannot continue %s: %w; use --resume never to start over, or --dir to train in "+
+			"another folder", c.Path, err)
+	}
+	r.scaler = newScaler(r.s.Train.Precision.LossScale)
+	if err := r.scaler.restore(m.Extra["loss_scale"]); err != nil {
+		return exit.Wrap(exit.Input, fmt.Errorf("cannot continue %s: %w", c.Path, err))
+	}
+	r.done.best.resume(m.Extra)
+	r.done.early.resume(m.Extra)
+	return nil
+}
+
+// countSteps computes the last step if training has a number of epochs. It counts steps of this run's batch size, which
+// may differ from the previous run's.
+func (r *job) countSteps() {
+	if r.s.Train.Epochs > 0 {
+		r.total = r.done.step + r.stepsOf(r.end-r.done.samples)
+	}
+}
+
 // reportResume reports where the run continues and whether steps remain.
-func (r *checkpoints) reportResume(path string) {
+func (r *checkpoints) reportResume(path string, isEarly bool) {
 	byPlanc := os.Getenv(LaunchedBy) != ""
 	at := fmt.Sprintf("step %d of %d", r.done.step, r.total)
 	if r.done.step > r.total {
@@ -187,7 +172,7 @@ func (r *checkpoints) reportResume(path string) {
 			last = fmt.Sprintf("--steps %d", r.total)
 		}
 		r.report.Warn(pastLast(r.done.step, r.total, last, byPlanc), "last", r.total)
-	case r.done.step == r.total:
+	case r.done.step == r.total && !isEarly: // an early stop has said what continues
 		text := nothingToDo(r.total, byPlanc)
 		r.report.Info(text, text)
 	}

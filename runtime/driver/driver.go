@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
-	goruntime "runtime"
+	"strings"
 
 	"github.com/planc-dev/planc/runtime/amount"
 	"github.com/planc-dev/planc/runtime/cpu"
@@ -27,6 +27,7 @@ type run struct {
 	recorder    *recorder
 	stepper     *stepper
 	deviceName  string // name of the ranks' devices, for people
+	spikes      spikeGuard
 }
 
 // newRun returns a run that has not begun.
@@ -36,9 +37,12 @@ func newRun(ctx context.Context, p *rank.Program, o *Options) *run {
 	j.res = report.Result{Name: p.Name, FirstLoss: nan, Loss: nan, ValidLoss: nan, GradNorm: nan,
 		Timing: report.Timing{StepSeconds: nan, MFU: nan}}
 	r := &run{job: j, member: &member{job: j, ended: make(chan struct{})},
-		checkpoints: &checkpoints{job: j, lastSavedStep: -1}, recorder: &recorder{job: j}}
+		checkpoints: &checkpoints{saver: &saver{job: j, lastSavedStep: -1}}}
+	r.recorder = &recorder{job: j, pull: r.checkpoints.pull}
 	r.evaluator = &evaluator{job: j, member: r.member, lastEvalStep: -1}
+	j.tracer = &tracer{job: j}
 	r.stepper = &stepper{job: j, member: r.member, recorder: r.recorder, after: r.afterStep}
+	r.spikes.run = r
 	return r
 }
 
@@ -52,8 +56,11 @@ func Run(ctx context.Context, p *rank.Program, o *Options) (report.Result, error
 }
 
 func (r *run) execute() error {
-	if r.o.Export != "" {
+	switch {
+	case r.o.Export != "":
 		return r.export()
+	case r.o.Generate != "":
+		return r.generate()
 	}
 	if err := r.prepare(); err != nil {
 		return err
@@ -67,7 +74,11 @@ func (r *run) prepare() error {
 	if err := r.applySettings(); err != nil {
 		return err
 	}
+	if err := errors.Join(r.tracer.check(), r.checkExporter()); err != nil {
+		return err
+	}
 	r.scaler = newScaler(r.s.Train.Precision.LossScale)
+	r.done.early = newEarlyStop(r.s.Train.EarlyStop)
 	if err := r.member.join(r.ctx); err != nil {
 		return err
 	}
@@ -88,24 +99,12 @@ func (r *run) prepare() error {
 	if err := r.checkpoints.lock(); err != nil {
 		return err
 	}
-	cpu.Threads(r.team.Count, threadsEach(goruntime.GOMAXPROCS(0), r.team.Count))
-	var err error
-	r.crew, err = newCrew(r.p, r.o.Timeout, r.team)
-	if err != nil {
+	if err := r.startCrew(); err != nil {
 		return err
 	}
-	r.crew.world.Watch = r.o.OnCall
-	r.member.guardTeam()
-	for _, k := range r.crew.ranks {
-		k.SetDiagnosis(r.o.Poison && r.p.Devices == nil, r.o.OnChoice)
-	}
-	if err := r.crew.openDevices(r.p.Devices); err != nil {
-		return err
-	}
-	for _, k := range r.crew.mine {
-		k.EnableOverlap(threadsEach(goruntime.GOMAXPROCS(0), r.team.Count))
-	}
+	r.recorder.parts = newPartTimes(r.crew.ranks)
 	r.reportLibraries()
+	var err error
 	r.metrics = &report.Metrics{}
 	if r.team.IsFirst() {
 		r.metrics, err = report.OpenMetrics(r.o.LogDir)
@@ -113,7 +112,11 @@ func (r *run) prepare() error {
 	if err != nil {
 		return err
 	}
+	r.metrics.Plan, r.metrics.Program = r.p.Plan.Text, r.p.Hash
 	r.res.Metrics = r.metrics.Path
+	if err := r.serveMetrics(); err != nil {
+		return err
+	}
 	if err := r.checkpoints.restore(); err != nil {
 		return err
 	}
@@ -123,11 +126,20 @@ func (r *run) prepare() error {
 	if err := r.crew.push(); err != nil {
 		return err
 	}
+	if err := r.checkpoints.takeMemory(); err != nil {
+		return err
+	}
+	r.checkpoints.restartTimer()
 	r.res.FirstStep, r.res.Steps = r.done.step+1, r.done.step
-	train, _ := feed.Readers(r.data.source, &r.p.ProgramData)
+	r.readSamples()
+	return nil
+}
+
+// readSamples starts to read the batches from the next sample on.
+func (r *run) readSamples() {
+	train, _ := r.data.readers(&r.p.ProgramData)
 	r.member.rows = feed.New(train, r.done.samples, r.end, &r.p.Batch, r.p.Batch.GlobalBatch, r.stepper.maxBatches())
 	r.member.readFrom(r.member.rows)
-	return nil
 }
 
 // applySettings applies the options to the settings, checks them, and sets the folders.
@@ -138,9 +150,8 @@ func (r *run) applySettings() error {
 	if err := settings.Apply(&r.s, &r.p.ProgramData, r.o.Changes); err != nil {
 		return exit.Wrap(exit.Input, err)
 	}
-	if r.s.Train.Eval.Sample != "" && !r.p.Samples() {
-		return exit.Errorf(exit.Input, "train.eval.sample: this model does not predict the next token, so it cannot "+
-			"continue a text; leave the key out")
+	if err := r.checkSampling(); err != nil {
+		return err
 	}
 	if err := r.selectISA(); err != nil {
 		return err
@@ -188,10 +199,19 @@ func (r *run) openSource() error {
 		}
 		r.data.files, r.data.source, r.data.hash = set, set, sampled
 	}
-	if err := feed.CheckPrompt(r.s.Train.Eval.Sample, r.p.Model.Vocab, r.data.files); err != nil {
+	prompt := r.prompt(r.s.Train.Eval.Sample, sampleSetting)
+	prompt.IsTokens = r.data.files != nil && !r.data.files.Bytes()
+	if err := prompt.Check(); err != nil {
+		return err
+	}
+	if err := errors.Join(r.checkBest(), r.checkEarlyStop()); err != nil {
 		return err
 	}
 	b, t := r.p.Batch, &r.s.Train
+	r.data.first = int64(r.o.OverfitBatches) * int64(b.GlobalBatch)
+	if err := r.checkSaveEpochs(); err != nil {
+		return err
+	}
 	r.end = math.MaxInt64
 	switch {
 	case t.Steps > 0:
@@ -200,8 +220,8 @@ func (r *run) openSource() error {
 		step := int64(b.GlobalBatch) * int64(b.SeqLen)
 		r.total = int((t.Tokens + step - 1) / step)
 	default:
-		n := r.data.source.TrainSamples()
-		if n <= 0 {
+		n := r.data.epoch()
+		if n == 0 {
 			return exit.Errorf(exit.Input, "train.epochs needs data of known length; use train.steps instead")
 		}
 		r.end = max(1, int64(math.Round(t.Epochs*float64(n))))
@@ -243,7 +263,9 @@ func (r *run) announce() {
 		"program", "hash", p.Hash, "params", p.Model.Params, "predicted_step_s", p.Predict.StepSeconds,
 		"predicted_tokens_per_s", p.Predict.TokensPerSecond, "predicted_memory_bytes", p.Predict.MemoryBytes)
 	if r.data.files != nil {
-		r.report.Info("data: "+r.data.files.String(), "data", "data", r.data.files.String())
+		text, mixture := r.data.files.String()+r.data.limit(), r.data.files.Mixture()
+		r.report.Info(strings.Join(append([]string{"data: " + text}, mixture...), "\n        "), "data", "data", text,
+			"mixture", mixture)
 	}
 	if rate := r.s.Train.Experts.BiasRate; p.ExpertBiasNote(rate) != "" {
 		r.report.Info(p.ExpertBiasNote(rate), "expert_bias", "rate", rate)
@@ -259,15 +281,31 @@ func (r *run) steps() error {
 		if err := r.evaluator.evaluate(); err != nil {
 			return err
 		}
+		r.evaluator.stopEarly()
+		if r.checkpoints.addBest() {
+			r.checkpoints.lastSavedStep = -1 // the checkpoint of this step does not have its loss
+			if err := r.checkpoints.save(); err != nil {
+				return err
+			}
+		}
 	}
 	for r.done.step < r.total {
+		if err := r.checkWriting(); err != nil {
+			return err
+		}
 		if r.member.isStopRequested() {
-			if err := r.stepper.finishAll(); err != nil {
+			if err := r.finishAll(); err != nil {
 				return err
 			}
 			return r.stop()
 		}
+		if err := r.tracer.before(r.done.step + 1); err != nil {
+			return err
+		}
 		err := r.stepper.oneStep()
+		if err == nil && r.recorder.rollsBack {
+			err = r.spikes.rollBack()
+		}
 		if errors.Is(err, ErrStop) && r.done.step < r.total {
 			return r.stop()
 		}
@@ -278,16 +316,39 @@ func (r *run) steps() error {
 	return r.finish()
 }
 
+// finishAll finishes all steps that have begun, and rolls back if one of them was a spike.
+func (r *run) finishAll() error {
+	err := r.stepper.finishAll()
+	if err == nil && r.recorder.rollsBack {
+		return r.spikes.rollBack()
+	}
+	return err
+}
+
+// checkWriting saves the state if a checkpoint could not be written in the background.
+func (r *run) checkWriting() error {
+	mustSave, err := r.checkpoints.check()
+	if err != nil || !mustSave {
+		return err
+	}
+	if err := r.finishAll(); err != nil {
+		return err
+	}
+	return r.checkpoints.begin(false)
+}
+
 // afterStep performs the actions that are due after a step.
 func (r *run) afterStep(s *report.Step) error {
 	if r.o.OnTensors != nil {
-		if err := r.crew.finishUpdates(); err != nil {
-			return err
-		}
-		if err := r.crew.pull(func(a *program.Arena) program.Region { return a.Grads }); err != nil {
+		if err := r.checkpoints.pull(func(a *program.Arena) program.Region { return a.Grads }); err != nil {
 			return err
 		}
 		if err := r.o.OnTensors(s.Step, &Tensors{r.crew}); err != nil {
+			return err
+		}
+	}
+	if isDue(r.o.CheckReplicas, s.Step) {
+		if err := r.checkpoints.checkReplicas(); err != nil {
 			return err
 		}
 	}
@@ -295,9 +356,20 @@ func (r *run) afterStep(s *report.Step) error {
 		if err := r.evaluator.evaluate(); err != nil {
 			return err
 		}
+		r.evaluator.stopEarly()
+		if r.checkpoints.addBest() {
+			if err := r.checkpoints.save(); err != nil {
+				return err
+			}
+		}
 	}
-	if isDue(r.s.Train.Checkpoint.Every, s.Step) {
+	if r.isSaveDue(s.Step) || r.checkpoints.isTimeDue() && len(r.stepper.tasks) == 0 {
 		if err := r.checkpoints.save(); err != nil {
+			return err
+		}
+	}
+	if isDue(r.s.Train.Eval.SampleEvery, s.Step) && s.Step < r.total {
+		if err := r.evaluator.showSample(); err != nil {
 			return err
 		}
 	}
@@ -315,19 +387,26 @@ func (r *run) finish() error {
 	if err := r.evaluator.evaluate(); err != nil {
 		return err
 	}
-	if err := r.checkpoints.save(); err != nil {
+	r.checkpoints.addBest()
+	if err := r.checkpoints.saveLast(); err != nil {
 		return err
 	}
 	if r.evalPending || r.member.ioError() != nil {
 		return r.stop()
 	}
-	if prompt := r.s.Train.Eval.Sample; prompt != "" && r.p.Model.Vocab > 1 {
-		r.report.Info(fmt.Sprintf("sampling %d tokens", sampleTokens), "sampling", "tokens", sampleTokens)
-		text, err := r.evaluator.sample(prompt)
+	if r.s.Train.Eval.Sample != "" && r.p.Model.Vocab > 1 {
+		n := r.evaluator.sampleTokens()
+		r.report.Info(fmt.Sprintf("sampling %d tokens", n), "sampling", "tokens", n)
+		text, err := r.evaluator.sample(r.s.Train.Eval.Sample)
 		if err != nil {
 			return err
 		}
 		r.res.Sample = text
+	}
+	if f := r.data.files; f != nil && r.team.IsFirst() {
+		for _, c := range f.Counts(min(r.done.samples, r.end)) {
+			r.res.Sources = append(r.res.Sources, report.SourceCount(c))
+		}
 	}
 	r.report.Clear()
 	return nil
@@ -345,11 +424,9 @@ func (r *run) close() {
 	if r.data.files != nil {
 		r.data.files.Close()
 	}
+	r.checkpoints.close()
 	if r.metrics != nil {
 		r.metrics.Close()
-	}
-	if r.checkpoints.unlock != nil {
-		r.checkpoints.unlock()
 	}
 	r.res.PeakBytes = peakResident()
 	if len(r.recorder.times) > 0 {

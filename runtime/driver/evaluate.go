@@ -17,11 +17,13 @@ type evaluator struct {
 	*job
 	member       *member
 	lastEvalStep int // step of the last evaluation, -1 for none
+
+	hasNotedDropped bool // the user knows that characters of the prompt have no tokens
 }
 
 // evaluate computes and reports the validation loss after the last step, once. It gives up if the run is asked to stop.
 func (r *evaluator) evaluate() error {
-	n := r.data.source.ValidSamples()
+	n := r.data.validation()
 	if n == 0 {
 		r.evalPending = false
 		return nil
@@ -30,6 +32,7 @@ func (r *evaluator) evaluate() error {
 		return nil
 	}
 	r.lastEvalStep = r.done.step
+	defer r.tracer.begin("evaluate", r.done.step)()
 	if err := r.crew.finishUpdates(); err != nil {
 		return err
 	}
@@ -64,7 +67,7 @@ func (r *evaluator) validate(n int64) (loss float64, tokens int, err error) {
 	l := &r.p.Batch
 	rows := l.MicroBatch * l.Replicas
 	batches := int((n + int64(rows) - 1) / int64(rows))
-	_, valid := feed.Readers(r.data.source, &r.p.ProgramData)
+	_, valid := r.data.readers(&r.p.ProgramData)
 	f := feed.New(valid, 0, n, l, rows, 1)
 	defer f.Stop()
 	defer r.member.readFrom(r.member.rows)

@@ -3,6 +3,7 @@ package driver
 import (
 	"fmt"
 	"io"
+	"regexp"
 
 	"github.com/planc-dev/planc/runtime/ckpt"
 	"github.com/planc-dev/planc/runtime/exit"
@@ -40,11 +41,15 @@ func (r *run) export() error {
 	if err != nil {
 		return err
 	}
-	from, err := r.loadForExport()
+	source, _, err := r.checkpoints.checkpointToResume()
 	if err != nil {
 		return err
 	}
-	c := r.crew.stores.Published()
+	from, err := r.loadParams(source, "--export", "export")
+	if err != nil {
+		return err
+	}
+	c, config := published(&r.crew.stores, w.Config, r.o.ExportType)
 	fill := c.Fill
 	c.Fill = func(i int, w io.Writer) error {
 		if r.ctx.Err() != nil {
@@ -52,7 +57,7 @@ func (r *run) export() error {
 		}
 		return fill(i, w)
 	}
-	if err := ckpt.Export(r.o.Export, c, exportLimit, map[string][]byte{"config.json": []byte(w.Config)}); err != nil {
+	if err := ckpt.Export(r.o.Export, c, exportLimit, map[string][]byte{"config.json": config}); err != nil {
 		return err
 	}
 	r.res.Export, r.res.Steps = r.o.Export, r.done.step
@@ -61,22 +66,37 @@ func (r *run) export() error {
 	return nil
 }
 
-// loadForExport fills the parameters that are exported and returns where they come from.
-func (r *run) loadForExport() (from string, err error) {
-	c, _, err := r.checkpoints.checkpointToResume()
+// ExportTypes are the 16-bit types of an export, and their names in config.json.
+var ExportTypes = map[string]struct {
+	elem ckpt.DType
+	name string
+}{"bf16": {ckpt.BF16, "bfloat16"}, "fp16": {ckpt.F16, "float16"}}
+
+// torchType is the type of the tensors in a config.json.
+var torchType = regexp.MustCompile(`("torch_dtype": ?)"float(32|64)"`)
+
+// published returns the exported tensors and their config.json, in one of ExportTypes or in the checkpoint's type.
+func published(stores *tensors.Stores, config, exportType string) (ckpt.Content, []byte) {
+	to, narrow := ExportTypes[exportType]
+	if !narrow {
+		return stores.Published(), []byte(config)
+	}
+	return stores.PublishedAs(to.elem), []byte(torchType.ReplaceAllString(config, `${1}"`+to.name+`"`))
+}
+
+// loadParams fills the parameters from a checkpoint, or initializes them if there is none and that is asked for. It
+// returns where they come from. verb says what flag does with them, for messages.
+func (r *run) loadParams(c *ckpt.Checkpoint, flag, verb string) (from string, err error) {
 	switch {
-	case err != nil:
-		return "", err
 	case c != nil:
 		r.done.step = int(c.Manifest.Step)
 		if err := r.crew.stores.LoadParams(c); err != nil {
-			return "", fmt.Errorf("cannot export %s: %w", c.Path, err)
+			return "", fmt.Errorf("cannot %s %s: %w", verb, c.Path, err)
 		}
 		return fmt.Sprintf("step %d of %s", r.done.step, c.Path), nil
 	case r.o.Resume != "never":
-		return "", exit.Errorf(exit.Input, "--export: there is no checkpoint in %s; set --dir to the folder of the "+
-			"run, or use "+
-			"--resume never to export the initial parameters", r.ckptDir)
+		return "", exit.Errorf(exit.Input, "%s: there is no checkpoint in %s; set --dir to the folder of the run, or "+
+			"use --resume never to %s the initial parameters", flag, r.ckptDir, verb)
 	}
 	return r.checkpoints.initialize()
 }

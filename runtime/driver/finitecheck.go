@@ -9,7 +9,7 @@ import (
 )
 
 // checkState ends the run if a tensor for the checkpoint is not finite. All processes of a launch then end.
-func (r *checkpoints) checkState() error {
+func (r *saver) checkState() error {
 	found := make([]*ckpt.NonfiniteError, len(r.crew.ranks))
 	err := r.crew.do(func(k *rank.Rank) { found[k.ID] = k.Nonfinite() })
 	if err != nil {
@@ -30,15 +30,20 @@ func (r *checkpoints) checkState() error {
 		if text == "" {
 			continue
 		}
-		r.metrics.Event(r.done.step, "stop", text)
-		return exit.Errorf(exit.Nonfinite, "step %d is not saved: %s. %s; %s", r.done.step, text,
-			smallerUpdatesAdvice(&r.s), r.goodCheckpointAdvice())
+		return r.refuseState(r.done.step, text)
 	}
 	return nil
 }
 
+// refuseState returns the error for a state that is not finite, which text describes.
+func (r *saver) refuseState(step int, text string) error {
+	r.metrics.Event(r.done.step, "stop", text)
+	return exit.Errorf(exit.Nonfinite, "step %d is not saved: %s. %s; %s", step, text, smallerUpdatesAdvice(&r.s),
+		r.goodCheckpointAdvice())
+}
+
 // goodCheckpointAdvice says which checkpoint to continue when the current state cannot be used.
-func (r *checkpoints) goodCheckpointAdvice() string {
+func (r *saver) goodCheckpointAdvice() string {
 	if r.res.Checkpoint == "" {
 		return "no checkpoint was saved before: start over (--resume never)"
 	}

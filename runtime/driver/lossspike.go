@@ -5,7 +5,10 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
+	"github.com/planc-dev/planc/runtime/ckpt"
+	"github.com/planc-dev/planc/runtime/exit"
 	"github.com/planc-dev/planc/runtime/num"
 	"github.com/planc-dev/planc/runtime/report"
 )
@@ -38,7 +41,9 @@ type lossWatch struct {
 	noise  bool                // spread comes from the previous run
 	spread float64             // s
 	high   int                 // number of consecutive high losses
-	sorted [lossWindow]float64
+	// step of the last checkpoint before the loss became high, 0 for none
+	stepBefore int
+	sorted     [lossWindow]float64
 }
 
 // limit returns the loss above which a loss is high.
@@ -78,16 +83,17 @@ func (w *lossWatch) add(loss float64) bool {
 
 // watchLoss warns of a high loss, and warns again if the next losses are high too.
 func (r *recorder) watchLoss(s *report.Step) {
-	if !num.Finite(s.Loss) || !r.losses.add(s.Loss) {
+	if r.o.LRRange[1] > 0 || !num.Finite(s.Loss) || !r.losses.add(s.Loss) {
 		return
 	}
 	w := &r.losses
 	detail := fmt.Sprintf("loss %.4g, best %.4g, limit %.4g", s.Loss, w.low, w.limit())
 	switch w.high {
 	case 1:
-		r.stepBeforeHigh = r.goodStep
+		r.losses.stepBefore = r.goodStep
 		r.metrics.Event(s.Step, "spike", detail)
 		r.warnSpike(s, detail)
+		r.rollsBack = r.s.Train.OnSpike == "rollback" && r.lastScheduled(s.Step-1) > 0
 	case lossDiverges:
 		r.metrics.Event(s.Step, "divergence", detail)
 		r.report.Warn(fmt.Sprintf("step %d: training diverges: %d losses in a row are above the limit (%s). %s; %s",
@@ -111,38 +117,152 @@ func (r *recorder) warnSpike(s *report.Step, detail string) {
 
 // divergenceAdvice says from which checkpoint to restart when the loss diverges.
 func (r *recorder) divergenceAdvice() string {
-	if r.stepBeforeHigh == 0 {
+	if r.losses.stepBefore == 0 {
 		return "there is no checkpoint from before that: start over (--resume never)"
 	}
-	return fmt.Sprintf("the last checkpoint from before that is of step %d (--resume %[1]d)", r.stepBeforeHigh)
+	return fmt.Sprintf("the last checkpoint from before that is of step %d (--resume %[1]d)", r.losses.stepBefore)
 }
 
-// lossExtra and noiseExtra are the keys of m and s in a checkpoint.
+// Keys of a checkpoint: m, s, and the losses from which they are computed, the oldest first.
 const (
-	lossExtra  = "loss_median"
-	noiseExtra = "loss_deviation"
+	lossExtra   = "loss_median"
+	noiseExtra  = "loss_deviation"
+	windowExtra = "loss_window"
 )
 
-// save writes m and s for the run that continues from a checkpoint.
+// save writes the state for the run that continues from a checkpoint, so that the same losses are high there.
 func (w *lossWatch) save(extra map[string]string) {
 	if w.median {
-		extra[lossExtra] = strconv.FormatFloat(w.low, 'g', -1, 64)
-		extra[noiseExtra] = strconv.FormatFloat(w.spread, 'g', -1, 64)
+		extra[lossExtra], extra[noiseExtra] = lossText(w.low), lossText(w.spread)
+	}
+	var words []string
+	for i := max(0, w.count-lossWindow); i < w.count; i++ {
+		words = append(words, lossText(w.recent[i%lossWindow]))
+	}
+	if len(words) > 0 {
+		extra[windowExtra] = strings.Join(words, " ")
 	}
 }
 
-// resume reads what save has written.
+// resume reads what save has written. Older checkpoints do not have the losses.
 func (w *lossWatch) resume(extra map[string]string) {
-	positive := func(name string) (float64, bool) {
-		x, err := strconv.ParseFloat(extra[name], 64)
-		return x, err == nil && x > 0 && num.Finite(x)
+	low, hasLow := positive(extra[lossExtra])
+	spread, hasSpread := positive(extra[noiseExtra])
+	for word := range strings.FieldsSeq(extra[windowExtra]) {
+		loss, ok := positive(word)
+		switch {
+		case !ok || w.count == lossWindow:
+		case hasLow:
+			w.recent[w.count] = loss
+			w.count++
+		default: // there were too few losses for a median
+			w.add(loss)
+		}
 	}
-	low, known := positive(lossExtra)
-	if !known {
-		return
+	if hasLow {
+		w.low, w.median = low, true
 	}
-	w.low, w.median = low, true
-	if spread, known := positive(noiseExtra); known {
+	if hasLow && hasSpread {
 		w.spread, w.noise = spread, true
 	}
+}
+
+// positive parses a finite number above 0.
+func positive(text string) (float64, bool) {
+	x, err := strconv.ParseFloat(text, 64)
+	return x, err == nil && x > 0 && num.Finite(x)
+}
+
+// maxRollbacks is how often a run returns to the same checkpoint. PaLM's spikes (Chowdhery et al. 2022) did not come
+// back after one skip of the data around them, so a spike that does has another cause.
+const maxRollbacks = 3
+
+// lastScheduled returns the step of the last checkpoint that train.checkpoint.every requires up to a step, 0 for none.
+// Checkpoints for other reasons depend on when a run was interrupted.
+func (r *job) lastScheduled(step int) int {
+	every := r.s.Train.Checkpoint.Every
+	if every == 0 {
+		return 0
+	}
+	return step / every * every
+}
+
+// spikeGuard returns to earlier checkpoints after loss spikes.
+type spikeGuard struct {
+	*run
+	to    int // step of the checkpoint to which it has returned last
+	count int // how often it has returned there in a row
+}
+
+// rollBack returns to the last scheduled checkpoint after a loss spike. Training goes on with the samples after those
+// of the spike: the ones in between are not used. Later checkpoints count them as read. A run that was interrupted does
+// the same, because it has the same losses and the same scheduled checkpoint.
+func (r *spikeGuard) rollBack() error {
+	r.recorder.rollsBack = false
+	spike, samples := r.done.step, r.done.samples
+	if err := r.stepper.dropUnfinished(); err != nil {
+		return err
+	}
+	if err := r.crew.finishUpdates(); err != nil {
+		return err
+	}
+	if to := r.lastScheduled(spike - 1); r.to != to {
+		r.to, r.count = to, 0
+	}
+	r.count++
+	if r.count > maxRollbacks {
+		r.metrics.Event(spike, "stop", "spikes after rollbacks")
+		return exit.Errorf(exit.Nonfinite, "step %d: the loss spikes after %d rollbacks to the checkpoint of step %d, "+
+			"each to other samples. %s; or continue with --set train.on_spike=warn", spike, maxRollbacks, r.to,
+			smallerUpdatesAdvice(&r.s))
+	}
+	if err := r.checkpoints.reload(r.to, spike); err != nil {
+		return err
+	}
+	text := fmt.Sprintf("step %d: rolled back to the checkpoint of step %d because of the spike; samples %d to %d are "+
+		"left out", spike, r.done.step, r.done.samples, samples-1)
+	r.done.samples, r.evaluator.lastEvalStep = samples, -1
+	r.countSteps()
+	r.report.Warn(text, "step", spike, "to", r.done.step, "samples", samples)
+	r.metrics.Event(r.done.step, "rollback", text)
+	r.member.rows.Stop()
+	r.readSamples()
+	return nil
+}
+
+// reload restores the state of the run's checkpoint of a step. If it could not be written, an older or newer one from
+// before the spike takes its place. Later checkpoints are set aside, as when a run resumes: they are not of the past of
+// those that follow.
+func (r *checkpoints) reload(step, spike int) error {
+	if err := r.awaitPrevious(); err != nil {
+		return err
+	}
+	var c *ckpt.Checkpoint
+	var err error
+	if r.team.IsFirst() {
+		c, err = ckpt.Find(r.ckptDir, int64(step))
+		if err != nil {
+			newest, _, e := ckpt.Newest(r.ckptDir)
+			if e == nil && newest != nil && newest.Manifest.Step < int64(spike) {
+				c, err = newest, nil
+			}
+		}
+	}
+	if err == nil {
+		c, _, err = shareOrigin(r.team, c, false)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot roll back: %w; continue with --set train.on_spike=warn", err)
+	}
+	if err := r.load(c); err != nil {
+		return err
+	}
+	r.losses = lossWatch{}
+	r.losses.resume(c.Manifest.Extra)
+	r.lastValidStep, _ = strconv.Atoi(c.Manifest.Extra[evaluatedExtra])
+	if err := r.setAside(c.Manifest.Step); err != nil {
+		return err
+	}
+	r.lastSavedStep, r.goodStep, r.res.Checkpoint = r.done.step, r.done.step, c.Path
+	return r.crew.push()
 }

@@ -211,7 +211,8 @@ func TestStuckProcess(t *testing.T) {
 			s.tells = []byte(tells)
 		}
 		team.Peers = s
-		r := &member{job: &job{p: p, team: team, crew: crew, ctx: t.Context(), metrics: &report.Metrics{}}}
+		r := &member{job: &job{p: p, team: team, crew: crew, ctx: t.Context(),
+			outputs: outputs{metrics: &report.Metrics{}}}}
 		if err := r.exchangeReports(); err == nil || err.Error() != want {
 			t.Errorf("%v\nwant %s", err, want)
 		}
@@ -286,7 +287,8 @@ func TestTeamWaitsForTheLastBatch(t *testing.T) {
 			if !tt.hangs {
 				f.Wait(nil, time.Minute)
 			}
-			r := &member{job: &job{p: p, team: team, crew: crew, ctx: ctx, metrics: &report.Metrics{}}}
+			r := &member{job: &job{p: p, team: team, crew: crew, ctx: ctx,
+				outputs: outputs{metrics: &report.Metrics{}}}}
 			r.readFrom(f)
 			_, err = r.nextBatch()
 			if !errors.Is(err, tt.err) || peers.call != tt.calls {
@@ -320,8 +322,9 @@ func TestTeamStopsForABatchThatFails(t *testing.T) {
 		from, _ := feed.Readers(&zeros{err: lost}, &p.ProgramData)
 		f := feed.New(from, 0, 96, &p.Batch, 8, 1)
 		f.Wait(nil, time.Minute)
-		r := &member{rows: f, job: &job{p: p, team: team, crew: crew, ctx: t.Context(), metrics: &report.Metrics{},
-			total: 12, done: progress{step: tt.done}}}
+		r := &member{rows: f, job: &job{p: p, team: team, crew: crew, ctx: t.Context(),
+			outputs: outputs{metrics: &report.Metrics{}},
+			total:   12, done: progress{step: tt.done}}}
 		r.readFrom(f)
 		err = r.exchangeReports()
 		if err != nil {

@@ -136,6 +136,7 @@ func readInt(root fs.FS, path string) (int64, bool) {
 // fits refuses a run whose arenas do not fit into memory. Otherwise Go would end the process with a misleading status.
 func (r *run) fits() error {
 	if r.p.Devices != nil {
+		r.checkpoints.prepareCopy(0)
 		return nil
 	}
 	need, limit := r.res.ArenaBytes*int64(r.res.Ranks), freeMemory(os.DirFS("/"))
@@ -145,7 +146,8 @@ func (r *run) fits() error {
 			"short; "+more, r.res.Ranks, report.Size(r.res.ArenaBytes), report.Size(limit.free), limit.by,
 			report.Size(need-limit.free))
 	}
-	if err := reserve(need); err != nil {
+	r.checkpoints.prepareCopy(limit.free - need)
+	if err := reserve(need + r.res.CopyBytes); err != nil {
 		return exit.Errorf(exit.Cannot, "not enough memory: %d × %s for the ranks' arenas, and the system refuses %s: "+
 			"%w; "+more,
 			r.res.Ranks, report.Size(r.res.ArenaBytes), report.Size(need), err)

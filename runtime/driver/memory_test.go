@@ -1,11 +1,17 @@
 package driver
 
 import (
+	"bytes"
 	"errors"
 	"math"
 	"syscall"
 	"testing"
 	"testing/fstest"
+
+	"github.com/planc-dev/planc/runtime/launch"
+	"github.com/planc-dev/planc/runtime/program"
+	"github.com/planc-dev/planc/runtime/rank"
+	"github.com/planc-dev/planc/runtime/report"
 )
 
 func TestFreeMemory(t *testing.T) {
@@ -73,5 +79,38 @@ func TestReserve(t *testing.T) {
 	}
 	if err := errors.Join(reserve(1<<20), reserve(0)); err != nil {
 		t.Error(err)
+	}
+}
+
+// Checkpoints are written while training continues if the copy of the state fits into memory.
+func TestCopyThatDoesNotFit(t *testing.T) {
+	p := &rank.Program{ProgramData: program.Program{Elem: program.F32, Mesh: []program.Axis{{Name: "dp", Size: 1}},
+		Params: []program.Param{{Name: "w", Layers: 1, Dims: []program.Dim{{Name: "out", Size: 512}},
+			Places: []program.Place{{}}}},
+		Stages: []program.Stage{{Buckets: []program.Bucket{{Elems: 512, Shard: -1, Pieces: []program.Piece{{}}}},
+			Arena: program.Arena{Size: 3 << 11, Params: program.Region{Size: 1 << 11},
+				Moment1: program.Region{Offset: 1 << 11, Size: 1 << 11},
+				Moment2: program.Region{Offset: 2 << 11, Size: 1 << 11}}}}}}
+	for free, want := range map[int64]string{
+		6144: "checkpoints: written while training continues, from a copy of 6.0 KiB\n",
+		6143: "warning: checkpoints are written between two steps, because their copy of the state needs 6.0 KiB, " +
+			"and 6.0 KiB of memory are free\n",
+		1 << 10: "warning: checkpoints are written between two steps, because their copy of the state needs 6.0 KiB, " +
+			"and 1.0 KiB of memory are free\n",
+	} {
+		var out bytes.Buffer
+		r := &saver{job: &job{p: p, team: &launch.Team{Launch: launch.Alone(1)},
+			outputs: outputs{report: report.NewPrinter(&out, false, nil)}}}
+		r.s.Train.Checkpoint = program.CheckpointSettings{Every: 5, Async: true}
+		r.prepareCopy(free)
+		if out.String() != want || r.inBackground != (free >= 6144) {
+			t.Errorf("%d bytes free: %t, %q", free, r.inBackground, out.String())
+		}
+		out.Reset()
+		r.s.Train.Checkpoint.Every = 0
+		r.prepareCopy(free)
+		if out.Len() > 0 || r.inBackground {
+			t.Errorf("a run that saves at its end only: %t, %q", r.inBackground, out.String())
+		}
 	}
 }

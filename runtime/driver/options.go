@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/planc-dev/planc/runtime/ckpt"
 	"github.com/planc-dev/planc/runtime/comm"
 	"github.com/planc-dev/planc/runtime/feed"
 	"github.com/planc-dev/planc/runtime/launch"
@@ -29,7 +30,7 @@ func (o *Options) printer() *report.Printer {
 type Options struct {
 	Dir, CheckpointDir, LogDir string
 	Resume                     string // "auto", "never", a step or a folder
-	Export                     string // folder to export the model to instead of training
+	Generate                   string // prompt to continue instead of training
 	Changes                    []settings.Change
 	Source                     feed.Source
 	OnStep                     func(report.Step) error
@@ -38,12 +39,34 @@ type Options struct {
 	Text                       io.Writer // progress for people, in place of logger
 	Terminal                   bool      // text is a terminal
 	Timeout                    time.Duration
-	Poison                     bool
-	OnCall                     func(comm.Call)
-	OnChoice                   func(*rank.Choice)
 	ISA                        string         // ISA of the CPU kernels; "" is auto
 	Launch                     *launch.Launch // launch that the process is part of; nil: none
 	JoinWithin                 time.Duration
+	Now                        func() time.Time // clock of train.checkpoint.every_minutes; nil: time.Now
+	// Save writes a checkpoint; nil: ckpt.Save. Tests make it slow or fail.
+	Save func(dir string, m ckpt.Manifest, contents []ckpt.Content) (ckpt.Saved, error)
+	ExportOptions
+	Diagnosis
+}
+
+// ExportOptions say what is exported instead of training.
+type ExportOptions struct {
+	Export     string // folder to export the model to; "": none
+	ExportType string // of ExportTypes; "": the type of the checkpoint
+}
+
+// Diagnosis are the options that find faults of the model, the program or the machine.
+type Diagnosis struct {
+	Poison         bool
+	OnCall         func(comm.Call)
+	OnChoice       func(*rank.Choice)
+	OverfitBatches int // number of batches to train on again and again; 0: all data
+	CheckReplicas  int // steps between comparisons of replicated parameters; 0: none
+	ParamNorms     int // steps between norms of parameters and gradients in the metrics; 0: none
+	Trace          TraceSteps
+	Metrics        string // address at which metrics are served; "": none
+	// learning rates of the first and the last step of a range test, in place of those of the job; 0: none
+	LRRange [2]float64
 }
 
 // ErrStop, returned by the function given to OnStep, ends the run as a signal does: after this step, with a committed

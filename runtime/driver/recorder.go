@@ -14,13 +14,20 @@ import (
 // recorder records finished steps: their metrics, the numerics guard, loss spikes and step times.
 type recorder struct {
 	*job
+	// pull is the saver's: it waits while a checkpoint is written from the host's arenas
+	pull func(more ...func(*program.Arena) program.Region) error
+
 	adapts          bool      // the last step's loss scale was above its minimum
 	faults          int       // consecutive steps that were not finite although the loss scale was not too large
 	lastAppliedStep int       // last step of this run whose update was applied, 0 for none
 	spikes          int       // loss spikes of this run
-	stepBeforeHigh  int       // step of the last checkpoint before the loss became high, 0 for none
+	rollsBack       bool      // the last step was a spike, before which the run must return
 	times           []float64 // seconds of each step after the first; only the last ones are stored
 	tokens          float64   // unmasked tokens of the last step
+
+	parts      *partTimes      // nil: not measured
+	line       report.StepLine // of the last step; a field, so that a step allocates nothing
+	stragglers stragglers
 
 	peak      int64 // cached peakResident, valid until peakUntil
 	peakUntil time.Time
@@ -49,7 +56,7 @@ func (r *recorder) recordStep(t *task) (*report.Step, error) {
 		r.done.updates++
 	}
 	s.Tokens = r.done.tokens
-	return s, r.record(s, tokens)
+	return s, r.record(s, tokens, r.parts.measure(r.crew.ranks, seconds, t.lead))
 }
 
 // stepOn runs the task on a rank.
@@ -63,15 +70,19 @@ func (r *stepper) stepOn(k *rank.Rank) {
 func (r *stepper) hyper(step int) rank.Hyper {
 	t := &r.s.Train
 	o := &t.Optimizer
+	lr := rate(&t.Schedule, o.LR, step, r.total)
+	if between := r.o.LRRange; between[1] > 0 {
+		lr = between[0] * math.Pow(between[1]/between[0], float64(step)/float64(r.total))
+	}
 	return rank.Hyper{
-		LR: rate(&t.Schedule, o.LR, step, r.total), Beta1: o.Betas[0], Beta2: o.Betas[1], Eps: o.Eps,
+		LR: lr, Beta1: o.Betas[0], Beta2: o.Betas[1], Eps: o.Eps,
 		WeightDecay: o.WeightDecay, Momentum: o.Momentum, ClipNorm: o.ClipNorm, T: r.done.updates + 1,
 		BiasRate: t.Experts.BiasRate,
 	}
 }
 
 // record reports a step, writes its metrics, and applies the numerics guard.
-func (r *recorder) record(s *report.Step, tokens float64) error {
+func (r *recorder) record(s *report.Step, tokens float64, times *report.Times) error {
 	if s.Step == r.res.FirstStep {
 		r.res.FirstLoss = s.Loss
 	}
@@ -84,9 +95,22 @@ func (r *recorder) record(s *report.Step, tokens float64) error {
 		}
 	}
 	speed := tokens / s.Seconds
-	r.metrics.Step(&report.StepLine{Step: s, HasAux: r.p.Experts.Aux, TokensPerSecond: speed, MFU: r.mfu(s.Seconds),
-		Memory: r.memory(), Skipped: r.done.step - r.done.updates, Telemetry: telemetryOf(r.p.Devices)})
+	var params []report.ParamNorm
+	if isDue(r.o.ParamNorms, s.Step) {
+		var err error
+		params, err = r.paramNorms()
+		if err != nil {
+			return err
+		}
+	}
+	r.line = report.StepLine{Step: s, HasAux: r.p.Experts.Aux, TokensPerSecond: speed, MFU: r.mfu(s.Seconds),
+		Memory: r.memory(), Times: times, Params: params, Skipped: r.done.step - r.done.updates,
+		Telemetry: telemetryOf(r.p.Devices)}
+	r.metrics.Step(&r.line)
 	r.watchLoss(s)
+	if s.Step > r.res.FirstStep {
+		r.watchStragglers(s.Step, s.Seconds)
+	}
 	if !s.Skipped {
 		r.faults, r.lastAppliedStep = 0, s.Step
 	} else {
@@ -187,4 +211,29 @@ func smallerUpdatesAdvice(s *program.Settings) string {
 		advice += ", or clip gradients (train.optimizer.clip_norm=1)"
 	}
 	return advice
+}
+
+// checkExporter returns an error if the binary cannot serve metrics.
+func (r *job) checkExporter() error {
+	if addr := r.o.Metrics; addr != "" && report.StartExporter == nil {
+		return exit.Errorf(exit.Input, "--metrics %s: this binary has no HTTP server; compile it with planc compile "+
+			"--with-metrics, or use planc run JOB -- --metrics %s", addr, addr)
+	}
+	return nil
+}
+
+// serveMetrics starts to serve metrics, in the first process of a launch.
+func (r *job) serveMetrics() error {
+	addr := r.o.Metrics
+	if addr == "" || !r.team.IsFirst() {
+		return nil
+	}
+	e, err := report.StartExporter(addr, report.RunInfo{Name: r.p.Name, Plan: r.p.Plan.Text, Program: r.p.Hash})
+	if err != nil {
+		return exit.Errorf(exit.Cannot, "--metrics %s: cannot listen: %w; use another address, such as :9400", addr,
+			err)
+	}
+	r.metrics.Exporter = e
+	r.report.Info(fmt.Sprintf("metrics: http://%s/metrics", e.Addr()), "metrics", "address", e.Addr())
+	return nil
 }

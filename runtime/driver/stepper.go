@@ -45,7 +45,7 @@ type task struct {
 // oneStep begins a step and finishes earlier ones. It also finishes the new step if the next may not begin before.
 func (r *stepper) oneStep() error {
 	err := r.beginStep()
-	for err == nil && len(r.tasks) > r.maxUnfinished() {
+	for err == nil && len(r.tasks) > r.maxUnfinished() && !r.recorder.rollsBack {
 		err = r.finishOne()
 	}
 	return err
@@ -60,7 +60,8 @@ func (r *stepper) maxUnfinished() int {
 	id := r.tasks[len(r.tasks)-1].id
 	d := r.crew.mine[0].Device
 	if d == nil || !d.CanLaunchAhead() || id == r.total || isDue(r.s.Train.Eval.Every, id) ||
-		isDue(r.s.Train.Checkpoint.Every, id) {
+		r.isSaveDue(id) || r.saving.isTimeDue || isDue(r.o.CheckReplicas, id) ||
+		isDue(r.o.ParamNorms, id) || isDue(r.s.Train.Eval.SampleEvery, id) {
 		return 0
 	}
 	return 1
@@ -97,7 +98,9 @@ func (r *stepper) beginStep() error {
 		t.batch, r.retries = r.retries[0], r.retries[1:]
 	} else {
 		var err error
+		end := r.tracer.begin("wait for batch", t.id)
 		t.batch, err = r.member.nextBatch()
+		end()
 		if err != nil {
 			if errors.Is(err, feed.ErrStopRequested) {
 				return err
@@ -126,6 +129,7 @@ func (r *stepper) beginStep() error {
 	if r.onRank == nil {
 		r.onRank = r.stepOn
 	}
+	defer r.tracer.begin("step", t.id)()
 	return r.nameStep(r.crew.do(r.onRank), t.id)
 }
 
@@ -151,12 +155,29 @@ func (r *stepper) finishOne() error {
 	t := r.tasks[0]
 	r.tasks = r.tasks[:copy(r.tasks, r.tasks[1:])]
 	r.member.unfinished = len(r.tasks)
+	end := r.tracer.begin("record", t.id)
 	s, err := r.recorder.recordStep(&t)
+	end()
 	r.member.rows.PutBack(t.batch)
 	if err != nil {
 		return err
 	}
+	if r.recorder.rollsBack {
+		return nil
+	}
 	return r.after(s)
+}
+
+// dropUnfinished waits for the unfinished steps and drops their results.
+func (r *stepper) dropUnfinished() error {
+	for range r.tasks {
+		if err := r.waitStep(); err != nil {
+			return err
+		}
+	}
+	r.tasks, r.retries = r.tasks[:0], nil
+	r.member.unfinished = 0
+	return nil
 }
 
 // retrySteps queues the unfinished steps, which changed no state, to be retried.

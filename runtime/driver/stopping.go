@@ -35,6 +35,9 @@ func (r *member) needsMore() bool { return r.done.step+r.unfinished < r.total }
 // exchangeReports), and this process reports its cause.
 func (r *run) train() error {
 	err := r.steps()
+	if r.crew.world.Err() == nil { // the ranks are idle
+		err = errors.Join(err, r.tracer.finish())
+	}
 	var unread readFailure
 	if r.team.Peers == nil && errors.As(err, &unread) {
 		r.member.readError = unread.error
@@ -49,7 +52,7 @@ func (r *run) stop() error {
 	if cause != nil && r.done.step == 0 {
 		return cause // no state to save
 	}
-	if err := r.checkpoints.save(); err != nil {
+	if err := r.checkpoints.saveLast(); err != nil {
 		if cause != nil {
 			return fmt.Errorf("%w; step %d could not be saved: %w", cause, r.done.step, err)
 		}

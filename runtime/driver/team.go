@@ -221,6 +221,7 @@ func (r *member) leaveTeam(err error) error {
 type passReport struct {
 	Stop  bool // the process was asked to stop, or an I/O error ends it
 	Late  bool // its next batch is not ready
+	Save  bool // a checkpoint is due by the first process's clock
 	Ranks []rank.Report
 }
 
@@ -231,6 +232,7 @@ func (r *member) exchangeReports() error {
 	}
 	own := passReport{Late: r.feed != nil && r.feed.IsLate()}
 	own.Stop = r.ctx.Err() != nil || r.ioError() != nil // read after Late: if the batch failed, that is now known
+	own.Save = r.team.IsFirst() && r.isOverdue()
 	for _, k := range r.crew.mine {
 		own.Ranks = append(own.Ranks, k.Report())
 	}
@@ -255,6 +257,7 @@ func (r *member) exchangeReports() error {
 			return fmt.Errorf("process %d reports %d ranks, but it has %d", process, len(x.Ranks), each)
 		}
 		r.stopRequested, r.feedLate = r.stopRequested || x.Stop, r.feedLate || x.Late
+		r.saving.isTimeDue = r.saving.isTimeDue || x.Save
 		for i := range x.Ranks {
 			if k := r.crew.ranks[at]; !r.crew.isLocal(k) {
 				k.ApplyReport(&x.Ranks[i])

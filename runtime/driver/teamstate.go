@@ -7,6 +7,7 @@ import (
 
 	"github.com/planc-dev/planc/runtime/ckpt"
 	"github.com/planc-dev/planc/runtime/launch"
+	"github.com/planc-dev/planc/runtime/tensors"
 )
 
 // State of a run on several processes: only the first process reads and writes checkpoints. Tensors travel between it
@@ -46,23 +47,22 @@ func shareOrigin(t *launch.Team, c *ckpt.Checkpoint, away bool) (*ckpt.Checkpoin
 	return &ckpt.Checkpoint{Path: from.Path, Manifest: from.Manifest}, from.Away, nil
 }
 
-// store saves a checkpoint. The other processes send their ranks' part of it to the first.
-func (r *checkpoints) store(m ckpt.Manifest) (path string, err error) {
-	contents := r.crew.stores.Contents()
+// store writes a checkpoint of the stores. The other processes send their ranks' part of it to the first.
+func (r *saver) store(m ckpt.Manifest, stores *tensors.Stores) (saved ckpt.Saved, err error) {
+	contents := stores.Contents()
+	save := ckpt.Save
+	if r.o.Save != nil {
+		save = r.o.Save
+	}
 	if r.team.IsFirst() {
-		var saved ckpt.Saved
-		saved, err = ckpt.Save(r.ckptDir, m, contents)
-		if saved.Aside != "" {
-			r.warnAside(saved.Aside)
-		}
-		path = saved.Path
+		saved, err = save(r.ckptDir, m, contents)
 	} else {
 		err = discardContents(contents)
 	}
-	if err != nil {
-		return "", err
+	if err == nil {
+		saved.Path, err = r.team.Text(saved.Path)
 	}
-	return r.team.Text(path)
+	return saved, err
 }
 
 // discardContents calls Fill as saving does, so that this process sends its parts.

@@ -20,6 +20,19 @@ type Reader struct {
 	atOnce         int    // how many goroutines may read concurrently; 0 is 1
 }
 
+// Repeat returns a reader that reads the first n samples again and again.
+func (from Reader) Repeat(n int64) Reader {
+	sample, types, pixels := from.sample, from.types, from.pixels
+	from.sample = func(g int64, tokens, labels []int32) (int, error) { return sample(g%n, tokens, labels) }
+	if types != nil {
+		from.types = func(g int64, to []int32) error { return types(g%n, to) }
+	}
+	if pixels != nil {
+		from.pixels = func(g int64, to []float32) error { return pixels(g%n, to) }
+	}
+	return from
+}
+
 // filesAtOnce is how many samples are read from files concurrently, so that their latencies on a disk or network
 // overlap. A disk serves about as many at once. A caller's Source may rely on one at a time.
 const filesAtOnce = 8

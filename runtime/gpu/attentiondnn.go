@@ -69,7 +69,7 @@ func (d *device) prepareDNNAttention(m *machine) (own, err error) {
 	largest := int64(0)
 	for _, a := range kinds {
 		x := cuda.Attention{Batch: a.Batch, Seq: a.Seq, KSeq: a.KSeq, KHeads: a.Heads, Group: a.Group, Dim: a.Dim,
-			Scale: a.Scale, Causal: a.Causal, Window: a.Window, Type: valueType(shortName(a.Elem))}
+			Pitch: a.Pitch, Scale: a.Scale, Causal: a.Causal, Window: a.Window, Type: valueType(shortName(a.Elem))}
 		for _, grad := range []bool{false, true} {
 			p, refused := f.attentions.PrepareParts(x, grad, cuda.MaxAttentionWorkspace)
 			if refused != nil {
@@ -115,7 +115,8 @@ func (f *dnnAttention) kind(s *cpu.AttentionShape, types string, grad bool) (k d
 		return k, false
 	}
 	return dnnAttentionKind{cuda.Attention{Batch: s.Batch, Seq: s.Seq, KSeq: s.KSeq, KHeads: s.Heads, Group: s.Group,
-		Dim: s.Dim, Scale: s.Scale, Causal: s.Causal, Window: s.Window, Type: valueType(types)}, grad}, true
+		Dim: s.Dim, Pitch: s.Pitch, Scale: s.Scale, Causal: s.Causal, Window: s.Window,
+		Type: valueType(types)}, grad}, true
 }
 
 // launchDNNAttention enqueues attention by cuDNN on the compute stream. It does nothing and returns false if

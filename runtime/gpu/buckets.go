@@ -78,7 +78,7 @@ func (d *communication) reduce(b *rt.BucketPart) {
 		at, n, first = b.MyGrads, b.Mine, 0
 	}
 	w := d.castToWire(at, n)
-	for _, line := range []string{b.Reduce, b.Ends} {
+	for _, line := range []string{b.Reduce, b.FirstLast} {
 		d.sum(line, w.at, n, w.elem)
 	}
 	switch {

@@ -3,6 +3,8 @@
 package gpu
 
 import (
+	"fmt"
+
 	"github.com/planc-dev/planc/cuda"
 	"github.com/planc-dev/planc/cuda/kernels"
 	rt "github.com/planc-dev/planc/runtime"
@@ -51,6 +53,9 @@ func Chain(r *rt.Rank, f Fused, rows, cols int, operands ...Operand) {
 	shape := kernels.Wide
 	if f.Rowwise {
 		shape = kernels.Rowwise
+	}
+	if int(int32(rows)) != rows || int(int32(cols)) != cols {
+		panic(fmt.Sprintf("gpu: %s has %d rows of %d columns, which exceed 32 bits", f.Kernel, rows, cols))
 	}
 	d.launch(f.Kernel, shape(rows, cols), a.Int32(int32(rows)).Int32(int32(cols)))
 }

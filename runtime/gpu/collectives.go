@@ -12,8 +12,12 @@ import (
 )
 
 // The collectives of a block run on the compute stream in the program's order, which is the same on all
-// ranks. NCCL moves contiguous parts. If the split dim is not the first one, kernels pack and unpack the
-// parts.
+// ranks. NCCL moves contiguous parts. If the split dim is not the first one, there is a collective for each
+// of the rows before it. If there are more than groupedRows, kernels pack and unpack the parts instead.
+
+// groupedRows is the maximum number of rows with a collective each: the sequences of a micro-batch, and not its
+// tokens. NCCL runs them as one kernel.
+const groupedRows = 16
 
 // wireType returns the NCCL data type of a buffer's elements.
 func wireType[T num.Stored | int32]() cuda.Type {
@@ -73,24 +77,21 @@ func allGather[T num.Stored | int32](r *rt.Rank, group int, y, x Buf[T], outer, 
 	d := deviceOf(r)
 	c := d.group(group)
 	n, from := members(c), addr(d, x)
-	if zigzagParts == 0 && n*inner == total && (outer == 1 || n == 1) {
-		d.gatherTo(c, addr(d, y), from, x.N, wireType[T](), func() { Copy(r, y, x) })
+	switch {
+	case c == nil && zigzagParts == 0 && inner == total:
+		Copy(r, y, x)
 		return
-	}
-	if c != nil {
+	case c != nil && zigzagParts == 0 && n*inner == total && outer <= groupedRows:
+		rt.Check(c.Rows(outer, func(i int) error {
+			return c.AllGather(d.stream(), addr(d, y)+pointer(i*total*size[T]()), from+pointer(i*inner*size[T]()),
+				inner, wireType[T]())
+		}))
+		return
+	case c != nil:
 		from = d.scratch(n * x.N * size[T]())
 		rt.Check(c.AllGather(d.stream(), from, addr(d, x), x.N, wireType[T]()))
 	}
 	d.unpack(suffix[T](), addr(d, y), from, outer, n, inner, total, zigzagParts)
-}
-
-// gatherTo calls NCCL's all-gather. If the rank is the only member, it calls alone instead.
-func (d *communication) gatherTo(c *comm.Comm, to, from cuda.Pointer, n int, t cuda.Type, alone func()) {
-	if c == nil {
-		alone()
-		return
-	}
-	rt.Check(c.AllGather(d.stream(), to, from, n, t))
 }
 
 // unpack copies the members' parts [n, outer, inner] to rows [outer, total]. The rows are in the zigzag order of
@@ -132,11 +133,16 @@ func reduceScatter[T num.Stored](r *rt.Rank, group int, y, x Buf[T], outer, inne
 		return
 	}
 	from := addr(d, x)
-	if outer > 1 || zigzagParts > 0 {
-		from = d.scratch(x.N * size[T]())
-		d.pack(suffix[T](), from, addr(d, x), outer, 0, c.Ranks, inner, c.Ranks*inner, zigzagParts)
+	if zigzagParts == 0 && outer <= groupedRows {
+		rt.Check(c.Rows(outer, func(i int) error {
+			at := i * inner * size[T]()
+			return c.ReduceScatter(d.stream(), addr(d, y)+pointer(at), from+pointer(c.Ranks*at), inner, wireType[T]())
+		}))
+		return
 	}
-	rt.Check(c.ReduceScatter(d.stream(), addr(d, y), from, y.N, wireType[T]()))
+	packed := d.scratch(x.N * size[T]())
+	d.pack(suffix[T](), packed, from, outer, 0, c.Ranks, inner, c.Ranks*inner, zigzagParts)
+	rt.Check(c.ReduceScatter(d.stream(), addr(d, y), packed, y.N, wireType[T]()))
 }
 
 // Slice copies this rank's columns of x: y[o,j] = x[o, me*inner+j] for each of outer rows. It does not communicate.

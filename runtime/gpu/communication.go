@@ -25,7 +25,9 @@ type communication struct {
 
 // split returns the communicator of this rank's part of a line, which all ranks split at once. It returns
 // nil if the rank has no peer.
-func (d *communication) split(ctx context.Context, m *machine, name string, ranks []int) (*comm.Comm, error) {
+// NCCL allocates buffers for each block of a communicator, so those that exchange single numbers only get one block.
+func (d *communication) split(ctx context.Context, m *machine, l rt.Line) (*comm.Comm, error) {
+	name, ranks := l.Name, l.Ranks
 	if m.shared {
 		if len(ranks) < 2 {
 			return nil, nil
@@ -42,7 +44,11 @@ func (d *communication) split(ctx context.Context, m *machine, name string, rank
 	if len(ranks) > 1 {
 		color, key = slices.Min(ranks), slices.Index(ranks, d.rank.ID)
 	}
-	c, err := d.comms[0].Split(ctx, color, key)
+	ctas := m.ctas
+	if l.Numbers {
+		ctas = 1
+	}
+	c, err := d.comms[0].Split(ctx, color, key, ctas)
 	if err != nil || c == nil {
 		return nil, err
 	}

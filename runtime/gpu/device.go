@@ -36,7 +36,7 @@ type device struct {
 func newDevice(r *rt.Rank, images fs.FS) *device {
 	d := &device{images: images}
 	d.rank = r
-	d.gemmRunner.exec, d.inputFeeds.exec, d.firstStep = &d.executor, &d.executor, true
+	d.gemmRunner.exec, d.inputFeeds.exec = &d.executor, &d.executor
 	return d
 }
 
@@ -65,7 +65,8 @@ func (d *device) open(m *machine) (err error) {
 	}
 	d.kernels = map[string]*cuda.Kernel{}
 	d.constants, d.iotas, d.gemmPlans = map[any]cuda.Pointer{}, map[int]iota32{}, map[cuda.GEMM]*cuda.GEMMPlan{}
-	d.timed, d.refused = map[cuda.GEMM]bool{}, map[cuda.GEMM]bool{}
+	d.timed, d.refused, d.separate = map[cuda.GEMM]float64{}, map[cuda.GEMM]bool{}, map[cuda.GEMM]bool{}
+	d.choices = m.choices
 	err = d.modules.Load()
 	if err != nil {
 		return err
@@ -79,6 +80,15 @@ func (d *device) open(m *machine) (err error) {
 		return err
 	}
 	err = d.openDNNAttention(m)
+	if err != nil {
+		return err
+	}
+	err = d.runLibraryKernels(m)
+	if err != nil {
+		return err
+	}
+	d.firstStep = true
+	err = d.fence.fill(&d.executor)
 	if err != nil {
 		return err
 	}

@@ -28,11 +28,9 @@ func MatMul8[C num.Stored](r *rt.Rank, c Buf[C], a, b Buf[num.BF16], groups, m, 
 	if out != cuda.ValueBFloat16 {
 		p.Out = cuda.ValueFloat32
 	}
-	batch, width := max(groups, 1), (k+15)&^15
 	scales := d.scratchParts(workspace, 2*partAlign)[1]
-	q := p
-	q.K, q.TransposeA, q.TransposeB, q.ScaleA, q.ScaleB = width, false, true, scales, scales+partAlign
-	q.In, q.InB = fp8Codes[as].value, fp8Codes[bs].value
+	q := fp8GEMM(p, as, bs, [2]cuda.Pointer{scales, scales + partAlign})
+	batch, width := max(groups, 1), q.K
 	sizes := []int{batch * m * width, batch * n * width}
 	fp8 := d.supportsFP8(q)
 	if !fp8 {
@@ -54,6 +52,13 @@ func MatMul8[C num.Stored](r *rt.Rank, c Buf[C], a, b Buf[num.BF16], groups, m, 
 	withSums[C, num.BF16](d, c, room[2], acc, func(to cuda.Pointer) {
 		d.gemm(q, to, betaOperand(to, acc), room[4], room[5])
 	})
+}
+
+// fp8GEMM returns a GEMM on FP8 copies of the operands, whose rows are padded.
+func fp8GEMM(p cuda.GEMM, as, bs num.FP8Format, scales [2]cuda.Pointer) cuda.GEMM {
+	p.K, p.TransposeA, p.TransposeB, p.ScaleA, p.ScaleB = (p.K+15)&^15, false, true, scales[0], scales[1]
+	p.In, p.InB = fp8Codes[as].value, fp8Codes[bs].value
+	return p
 }
 
 // supportsFP8 reports whether cuBLASLt supports an FP8 GEMM.

@@ -17,6 +17,7 @@ import (
 // FP8 GEMMs match the CPU's, with cuBLASLt if it supports them and with bf16 otherwise: in every layout, in
 // groups, accumulating, and with numbers that are not finite.
 func TestFP8GEMMs(t *testing.T) {
+	withoutTable(t)
 	for _, own := range []string{"", "eight"} {
 		t.Setenv(ownKernels, own)
 		p := toy{pp: 1}.program(true)

@@ -9,6 +9,7 @@ import (
 	"github.com/planc-dev/planc/cuda"
 	rt "github.com/planc-dev/planc/runtime"
 	"github.com/planc-dev/planc/runtime/gpu/comm"
+	"github.com/planc-dev/planc/runtime/gpu/gemmchoice"
 	"github.com/planc-dev/planc/runtime/num"
 )
 
@@ -17,9 +18,11 @@ type gemmRunner struct {
 	exec      *executor
 	blas      *cuda.GEMMs
 	gemmPlans map[cuda.GEMM]*cuda.GEMMPlan
-	timed     map[cuda.GEMM]bool // GEMMs, without addresses, whose fastest algorithm is known
-	refused   map[cuda.GEMM]bool // GEMMs, without addresses, that cuBLASLt does not support
-	firstStep bool               // the first step may time algorithms
+	choices   *gemmchoice.Choices
+	timed     map[cuda.GEMM]float64 // seconds of GEMMs, without addresses, whose fastest algorithm is known
+	refused   map[cuda.GEMM]bool    // GEMMs, without addresses, that cuBLASLt does not support
+	separate  map[cuda.GEMM]bool    // GEMMs, without addresses, that were slower than without their epilogue
+	firstStep bool                  // the first step has not ended: it may time algorithms
 }
 
 // workspace is the memory limit of a GEMM algorithm, in bytes.
@@ -41,16 +44,44 @@ func MatMulOn[T num.Stored](r *rt.Rank, c, from, a, b Buf[T], m, n, k int, ta, t
 	d := deviceOf(r)
 	t := valueType(suffix[T]())
 	p := cuda.GEMM{M: m, N: n, K: k, TransposeA: ta, TransposeB: tb, In: t, Out: t}
-	switch bias := from.N == n && m > 1; {
-	case bias && t != cuda.ValueFloat64 && from.At%cuda.Alignment == 0:
-		p.Epilogue, p.Bias = cuda.AddBias, addr(d, from)
-		d.gemm(p, addr(d, c), null, addr(d, a), addr(d, b))
-	case bias: // f64 has no bias epilogue
-		d.part(suffix[T](), c.At, from.At, m, n, 0, 0)
-		d.gemm(p, addr(d, c), addr(d, c), addr(d, a), addr(d, b))
-	default:
+	if from.N != n || m == 1 {
 		d.gemm(p, addr(d, c), addr(d, from), addr(d, a), addr(d, b))
+		return
 	}
+	q := p
+	q.Epilogue, q.Bias = cuda.AddBias, addr(d, from)
+	if !isOwnEpilogue(&q) && d.tryEpilogue(q, addr(d, c), null, addr(d, a), addr(d, b)) {
+		return
+	}
+	// the bias is the C operand, which is added before the sums are rounded, as by the epilogue
+	d.part(suffix[T](), c.At, from.At, m, n, 0, 0)
+	d.gemm(p, addr(d, c), addr(d, c), addr(d, a), addr(d, b))
+}
+
+// AddingGEMM are the operands of MatMulOnBoth: those of MatMul, a Residual with as many rows as C, which it does not
+// overlap, and a Bias, which is one row for all.
+type AddingGEMM[T num.Stored] struct {
+	C, Residual, Bias, A, B Buf[T]
+	M, N, K                 int
+	TransposeA, TransposeB  bool
+}
+
+// MatMulOnBoth computes MatMul plus a residual plus a bias.
+func MatMulOnBoth[T num.Stored](r *rt.Rank, x AddingGEMM[T]) {
+	d := deviceOf(r)
+	t := valueType(suffix[T]())
+	p := cuda.GEMM{M: x.M, N: x.N, K: x.K, TransposeA: x.TransposeA, TransposeB: x.TransposeB, In: t, Out: t}
+	q := p
+	q.Epilogue, q.Bias = cuda.AddBias, addr(d, x.Bias)
+	c, a, b := addr(d, x.C), addr(d, x.A), addr(d, x.B)
+	if !isOwnEpilogue(&q) && d.tryEpilogue(q, c, addr(d, x.Residual), a, b) {
+		return
+	}
+	// the sum of both is the C operand
+	n := x.M * x.N
+	d.part(suffix[T](), x.C.At, x.Bias.At, x.M, x.N, 0, 0)
+	d.call("accumulate", suffix[T]()+"_"+suffix[T](), 1, n, c, addr(d, x.Residual), int64(n))
+	d.gemm(p, c, c, a, b)
 }
 
 // gemm computes a GEMM with whatever type c has: cuBLASLt's results have the operands' type or f32.
@@ -95,11 +126,21 @@ func (d *gemmRunner) tryGEMM(p cuda.GEMM, c, from, a, b cuda.Pointer) error {
 	}
 	p = gemmKind(p)
 	x := cuda.Matrices{D: c, C: from, A: a, B: b}
-	if d.firstStep && !inPlace && !d.timed[p] && os.Getenv(timeGEMMs) == "1" {
-		d.timed[p] = true
-		return d.exec.stream().TimeAlgorithms(m, timedAlgorithms, 1, beta, x, room)
+	if !inPlace && d.mayTime(p) {
+		d.timed[p], err = d.exec.stream().TimeAlgorithms(m, timedAlgorithms, 1, beta, x, room)
+		if err == nil {
+			d.choices.Add(p, m.Algorithm(), d.timed[p])
+		}
+		return err
 	}
 	return d.exec.stream().GEMM(m, 1, beta, x, room)
+}
+
+// mayTime reports whether the algorithms of a kind of GEMM are to be timed, because the first step does so and has not
+// yet timed them.
+func (d *gemmRunner) mayTime(kind cuda.GEMM) bool {
+	_, isTimed := d.timed[kind]
+	return d.firstStep && !isTimed && gemmchoice.Times()
 }
 
 // gemmKind returns a GEMM without the addresses of Bias, Aux and scales.
@@ -109,31 +150,35 @@ func gemmKind(p cuda.GEMM) cuda.GEMM {
 }
 
 // tryEpilogue enqueues a GEMM with an epilogue for which there is a fallback. If the library does not
-// support it, it returns false, now and for all later calls. Other errors recur in the fallback.
+// support it, it returns false, now and for all later calls.
 func (d *gemmRunner) tryEpilogue(p cuda.GEMM, c, from, a, b cuda.Pointer) bool {
 	kind := gemmKind(p)
-	if d.refused[kind] {
+	choice, _ := d.choices.Lookup(kind)
+	if d.refused[kind] || d.separate[kind] || choice.Separate {
 		return false
 	}
-	d.refused[kind] = d.tryGEMM(p, c, from, a, b) != nil
-	return !d.refused[kind]
+	_, err := d.gemmPlan(p)
+	if err == nil {
+		err = d.tryGEMM(p, c, from, a, b)
+		if !cuda.IsUnsupported(err) {
+			rt.Check(err)
+		}
+	}
+	d.refused[kind] = err != nil
+	return err == nil
 }
 
-// timeGEMMs is the environment variable that makes the first step time several algorithms for each kind of
-// GEMM. Later steps use the fastest. Two runs may then round differently, as may copies that several ranks
-// compute of the same values.
-const (
-	timeGEMMs       = "PLANC_TIME_PRODUCTS"
-	timedAlgorithms = 8
-)
+// timedAlgorithms is the number of algorithms that the first step times for each kind of GEMM if [gemmchoice.Timing]
+// says so.
+const timedAlgorithms = 8
 
 // checkTiming returns an error if the first step is to time algorithms in a run that must be deterministic.
 func checkTiming() error {
-	if os.Getenv(comm.Deterministic) != "1" || os.Getenv(timeGEMMs) == "" {
+	if os.Getenv(comm.Deterministic) != "1" || os.Getenv(gemmchoice.Timing) == "" {
 		return nil
 	}
 	return fmt.Errorf("%s=1 and %s exclude each other: the fastest GEMM algorithm differs from run to "+
-		"run, and another algorithm adds in another order; unset one of them", comm.Deterministic, timeGEMMs)
+		"run, and another algorithm adds in another order; unset one of them", comm.Deterministic, gemmchoice.Timing)
 }
 
 // gemmPlan returns the plan of a GEMM, which is prepared at its first use.
@@ -141,12 +186,29 @@ func (d *gemmRunner) gemmPlan(p cuda.GEMM) (*cuda.GEMMPlan, error) {
 	if m := d.gemmPlans[p]; m != nil {
 		return m, nil
 	}
+	if err := d.useChoice(p); err != nil {
+		return nil, err
+	}
 	m, err := d.blas.Prepare(p, workspace)
 	if err == nil {
 		d.gemmPlans[p] = m
 		d.exec.atClose(m.Close)
 	}
 	return m, err
+}
+
+// useChoice makes GEMMs of a kind use the algorithm of the file, if it has one.
+func (d *gemmRunner) useChoice(p cuda.GEMM) error {
+	choice, known := d.choices.Lookup(gemmKind(p))
+	if !known {
+		return nil
+	}
+	a, err := choice.Decode()
+	if err != nil {
+		return fmt.Errorf("%s: %s: %w", gemmchoice.File, gemmchoice.Kind(gemmKind(p)), err)
+	}
+	d.blas.Use(p, workspace, a)
+	return nil
 }
 
 // valueType returns cuBLASLt's type of a suffix.

@@ -5,9 +5,14 @@ package gpu
 import (
 	"errors"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/planc-dev/planc/cuda/kernels/emulate"
 	rt "github.com/planc-dev/planc/runtime"
 )
 
@@ -50,6 +55,35 @@ func TestFailureEndsGraphs(t *testing.T) {
 	}
 	if _, err := train(t, onGPUs(p, images())); err == nil || !strings.Contains(err.Error(), "a test's failure") {
 		t.Error(err)
+	}
+}
+
+// In a captured step, the collectives of buckets and the messages of pipelines have a higher priority than
+// kernels. The run is that of another test, in a process whose driver writes a log.
+func TestCommunicationHasPriority(t *testing.T) {
+	if emulate.Skipped() != "" {
+		t.Skip(emulate.Skipped())
+	}
+	log := filepath.Join(t.TempDir(), "log")
+	cmd := exec.Command(os.Args[0], "-test.run=^TestFailureEndsGraphs$")
+	cmd.Env = append(os.Environ(), "PLANC_EMULATED_LOG="+log)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	text, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	graphs := regexp.MustCompile(`graph of (\d+) nodes, (\d+) at high priority`).FindAllStringSubmatch(string(text), -1)
+	if len(graphs) == 0 {
+		t.Fatal("no graph was captured")
+	}
+	for _, g := range graphs {
+		all, _ := strconv.Atoi(g[1])
+		high, _ := strconv.Atoi(g[2])
+		if high == 0 || high == all {
+			t.Error(g[0])
+		}
 	}
 }
 

@@ -35,10 +35,10 @@ func PickGrad[A, T num.Stored](r *rt.Rank, dx Buf[T], dy Buf[A], ids Buf[int32],
 
 // CrossEntropy computes each token's loss, and its gradient with respect to the logits.
 func CrossEntropy[A, T num.Stored](r *rt.Rank, ce Buf[A], dx Buf[T], dl Buf[A], x Buf[T], ids Buf[int32],
-	rows, cols int) {
+	rows, cols, valid int) {
 	d := deviceOf(r)
 	d.call("cross_entropy", suffix[T](), rows, cols, addr(d, ce), addr(d, dx), addr(d, dl), addr(d, x),
-		addr(d, ids), rows, cols)
+		addr(d, ids), rows, cols, valid)
 }
 
 // InvCount computes the derivative of the step's loss with respect to a token's loss: the loss scale

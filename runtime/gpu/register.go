@@ -91,9 +91,11 @@ func (m *machine) ncclText() string {
 	return text
 }
 
-// Libraries returns lines that name the NCCL that connects the ranks, and what computes attention.
+// Libraries returns lines that name the NCCL that connects the ranks, what computes attention, which epilogues
+// cuBLASLt refuses, and which measured choices GEMMs use.
 func (m *machine) Libraries() (lines []string) {
-	for _, line := range []string{m.ncclText(), m.attentionText} {
+	for _, line := range []string{m.ncclText(), m.attentionText, m.epilogues.text(m.blas.Version),
+		m.choices.Report()} {
 		if line != "" {
 			lines = append(lines, line)
 		}

@@ -12,6 +12,7 @@ import (
 
 	rt "github.com/planc-dev/planc/runtime"
 	"github.com/planc-dev/planc/runtime/gpu/comm"
+	"github.com/planc-dev/planc/runtime/gpu/gemmchoice"
 )
 
 // joinedBy trains on four emulated GPUs, and returns the line of the run about NCCL.
@@ -72,7 +73,7 @@ func TestDeterministicRun(t *testing.T) {
 	if output := joinedBy(t); !strings.Contains(output, "; deterministic by NCCL_ALGO=Ring") {
 		t.Errorf("%q", output)
 	}
-	t.Setenv(timeGEMMs, "1")
+	t.Setenv(gemmchoice.Timing, "1")
 	_, err := rt.Run(context.Background(), onGPUs(toy{pp: 2}.program(true), images()), rt.Dir(t.TempDir()),
 		rt.Data(drawn{}), rt.Logger(slog.New(slog.DiscardHandler)))
 	if err == nil || !strings.Contains(err.Error(), "exclude each other") {

@@ -34,7 +34,7 @@ func RoPEPart[T num.Stored](r *rt.Rank, y, x Buf[T], s cpu.RopeRows, where cpu.W
 	bytes, _ := computeType[T]()
 	sines := table + pointer(s.Seq*s.Turn/2*bytes)
 	d.call("rope", suffix[T](), s.Batch*s.Seq, s.Heads*s.Dim, addr(d, y), addr(d, x), table, sines,
-		s.Batch*s.Seq, s.Seq, s.Heads, s.Dim, s.From, s.Turn, s.Pairs, inverse)
+		s.Batch*s.Seq, s.Seq, s.Size(), s.Heads, s.Dim, s.From, s.Turn, s.Pairs, inverse)
 }
 
 // doubles encodes numbers as float64, floats as float32.

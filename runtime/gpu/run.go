@@ -12,6 +12,7 @@ import (
 	"github.com/planc-dev/planc/cuda"
 	rt "github.com/planc-dev/planc/runtime"
 	"github.com/planc-dev/planc/runtime/gpu/comm"
+	"github.com/planc-dev/planc/runtime/gpu/gemmchoice"
 )
 
 // Main is [rt.Main] for a program that is compiled for GPUs. images holds its kernels, a NAME.fatbin for
@@ -41,10 +42,13 @@ type machine struct {
 	dnnError      error         // why there is no cuDNN
 	attentionText string        // what computes attention, for the run's first lines
 	nccl          *cuda.NCCL    // nil with one rank
+	ctas          int           // blocks of each communicator of tensors on a GPU; 0: NCCL decides
 	id            cuda.UniqueID // by which ranks find each other
 	ranks         int
 	ncclReport    ncclReport // for the run's first lines
-	gauges        *gauges    // nil without NVML
+	epilogues     epilogueReport
+	choices       *gemmchoice.Choices
+	gauges        *gauges // nil without NVML
 
 	oneGPU bool       // all ranks use the first GPU
 	shared bool       // the ranks also meet on the host at each collective
@@ -88,6 +92,10 @@ func (m *machine) Open(t *rt.Team) (name string, err error) {
 	if err != nil {
 		return "", err
 	}
+	m.choices, err = gemmchoice.Open(m.gpus[0].Name, m.blas.Version)
+	if err != nil {
+		return "", err
+	}
 	m.dnn, err = cuda.OpenDNN()
 	if err != nil {
 		m.dnn, m.dnnError = nil, err // planc's own kernels compute attention
@@ -128,12 +136,18 @@ func (m *machine) name() string {
 	return text
 }
 
-// Take opens the GPU of a rank.
+// Take opens the GPU of a rank. What it has allocated is freed if that fails, also if it panics in [rt.Check].
 func (m *machine) Take(r *rt.Rank) (rt.Device, error) {
 	d := newDevice(r, m.images)
+	isOpen := false
+	defer func() {
+		if !isOpen {
+			d.Close()
+		}
+	}()
 	if err := d.open(m); err != nil {
-		d.Close()
 		return nil, fmt.Errorf("rank %d: %w", r.ID, err)
 	}
+	isOpen = true
 	return d, nil
 }

@@ -111,6 +111,9 @@ func (d *device) Step(work func()) {
 	d.routers.download(d, s.launched%len(s.slots))
 	rt.Check(d.compute.stream.Record(sl.to))
 	s.launched++
+	if d.firstStep {
+		rt.Check(d.choices.Save())
+	}
 	d.firstStep = false
 }
 

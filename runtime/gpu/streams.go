@@ -20,9 +20,10 @@ type workStream struct {
 	used    bool        // since the streams were joined
 }
 
-// newStream creates a stream of the device.
-func (d *executor) newStream() (*workStream, error) {
-	s, err := cuda.NewStream(0)
+// newStream creates a stream of the device. Communication has a high priority, so that it does not wait until
+// all blocks of a GEMM have started.
+func (d *executor) newStream(priority int) (*workStream, error) {
+	s, err := cuda.NewStream(priority)
 	if err != nil {
 		return nil, err
 	}
@@ -61,6 +62,7 @@ type pipe struct {
 	peer int        // rank of the other stage in comm
 
 	toSelf     []int          // offsets of messages to itself
+	preposted  cuda.Memory    // the buffer of a preposted receive; no bytes: there is none
 	sentEvents [2]*cuda.Event // of the last two messages
 	sent       int            // messages in this step
 	awaited    int            // messages that Taken has waited for
@@ -68,16 +70,16 @@ type pipe struct {
 
 // openStreams creates the streams, except those of pipes.
 func (d *executor) openStreams() (err error) {
-	d.compute, err = d.newStream()
+	d.compute, err = d.newStream(cuda.NormalPriority)
 	if err != nil {
 		return err
 	}
 	d.current = d.compute
-	d.bucketWork, err = d.newStream()
+	d.bucketWork, err = d.newStream(cuda.HighPriority)
 	if err != nil {
 		return err
 	}
-	d.uploads, err = d.newStream()
+	d.uploads, err = d.newStream(cuda.NormalPriority)
 	return err
 }
 
@@ -92,7 +94,8 @@ func (d *communication) openLines(m *machine) error {
 		met))
 	defer late()
 	if m.nccl != nil {
-		world, err := m.nccl.Join(ctx, m.id, d.rank.ID, m.ranks)
+		const ctas = 1 // it only serves to split communicators from it
+		world, err := m.nccl.Join(ctx, m.id, d.rank.ID, m.ranks, ctas)
 		if err != nil {
 			return err
 		}
@@ -116,7 +119,7 @@ const firstMeeting = 10 * time.Minute
 // openLine creates the communicator of a line, which all ranks do at once, and the stream of a line between
 // stages.
 func (d *communication) openLine(ctx context.Context, m *machine, l rt.Line) (err error) {
-	c, err := d.split(ctx, m, l.Name, l.Ranks)
+	c, err := d.split(ctx, m, l)
 	if err != nil {
 		return err
 	}
@@ -130,7 +133,7 @@ func (d *communication) openLine(ctx context.Context, m *machine, l rt.Line) (er
 	if c != nil {
 		p.peer = 1 - c.Rank
 	}
-	p.workStream, err = d.newStream()
+	p.workStream, err = d.newStream(cuda.HighPriority)
 	if err != nil {
 		return err
 	}

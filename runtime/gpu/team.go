@@ -134,7 +134,7 @@ func (m *machine) openNCCL(t *rt.Team) (err error) {
 	if err != nil {
 		return err
 	}
-	m.ncclReport.fixed, m.nccl.CTAs, err = comm.FixCollectives()
+	m.ncclReport.fixed, m.ctas, err = comm.FixCollectives()
 	if err != nil {
 		return err
 	}

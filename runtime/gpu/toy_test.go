@@ -3,6 +3,8 @@
 package gpu
 
 import (
+	"testing"
+
 	"github.com/planc-dev/planc/cuda"
 	"github.com/planc-dev/planc/cuda/kernels"
 	rt "github.com/planc-dev/planc/runtime"
@@ -31,6 +33,13 @@ type toy struct {
 
 const dp = 2
 
+// withoutTable lets GEMMs load their kernels in a step of the emulated GPU, because the test's program has no table of
+// them.
+func withoutTable(t *testing.T) {
+	t.Helper()
+	t.Setenv("PLANC_EMULATED_STEP", "")
+}
+
 func (k toy) program(gpu bool) *rt.Program {
 	p := &rt.Program{
 		ProgramData: rt.ProgramData{
@@ -44,7 +53,7 @@ func (k toy) program(gpu bool) *rt.Program {
 				Schedule: rt.ScheduleSettings{Kind: "cosine", Warmup: 3, MinLR: 0.001},
 			}},
 			Mesh:   []rt.Axis{{Name: "dp", Size: dp}, {Name: "pp", Size: k.pp}},
-			Groups: []rt.Group{{Axes: []string{"dp"}}, {Axes: []string{"dp", "pp"}}},
+			Groups: []rt.Group{{Axes: []string{"dp"}, Tensors: true}, {Axes: []string{"dp", "pp"}, Tensors: true}},
 			Loss:   1, World: 1,
 			Batch: rt.BatchLayout{MicroBatch: 1, MicroBatches: micros, SeqLen: seqLen, Replicas: dp,
 				ReplicaAxes: []string{"dp"}, GlobalBatch: micros * dp},
@@ -62,7 +71,7 @@ func (k toy) program(gpu bool) *rt.Program {
 	if k.plain {
 		p.Settings.Train.Optimizer.Momentum = 0
 	}
-	p.Stream = seqLen * width * p.Elem.Size()
+	p.Stream, p.PrepostReceives = seqLen*width*p.Elem.Size(), k.pp > 1
 	f := onCPU(k.half)
 	if gpu {
 		f = onGPU(k.half)
@@ -165,7 +174,7 @@ func (k toy) arena(p *rt.Program, s *rt.Stage) {
 	if k.zero > 2 {
 		s.Gather = (width*types.Params.Size() + 63) &^ 63
 	}
-	a.Comm = next(2*p.Stream + 2*s.Scatter + 2*s.Gather)
+	a.Comm = next(3*p.Stream + 2*s.Scatter + 2*s.Gather)
 	positions := micros * seqLen
 	a.Batch.Offset = at
 	s.Inputs.Tokens, s.Inputs.Labels, s.Inputs.Mask = next(4*positions).Offset, next(4*positions).Offset,

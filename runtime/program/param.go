@@ -1,11 +1,15 @@
 package program
 
-// Dim is a dimension of a logical tensor and the atoms that split it, the first varying fastest. The local part has
-// ceil(Size / ranks) elements; the last parts may be padded.
+// Dim is a dimension of a logical tensor and the atoms that split it, the first varying fastest. The end of a part may
+// be padding.
 type Dim struct {
-	Name string
-	Size int
-	Axes []string
+	Name  string
+	Size  int
+	Axes  []string
+	Width int // elements of a part, including padding; 0: ceil(Size / ranks)
+	// elements from one index of the dims before to the next, if other parameters lie between; the dims after this one
+	// are not split. 0: the part's elements of this dim and of those after it
+	Pitch int
 }
 
 // InitKind is the kind of a parameter's initial distribution.

@@ -7,19 +7,22 @@ type Program struct {
 	Hash string // hash of the program's text form
 	Elem Elem
 	// Types is set if tensors are stored in several types.
-	Types              Types
-	Plan               Plan
-	Predict            Predict
-	Model              Model
-	Settings           Settings // from the job file; flags and --set change a copy
-	Mesh               []Axis   // atoms of the mesh, fastest-varying rank first
-	Groups             []Group  // generated code refers to a group by its index here
-	Tokens             int      // index of the group over which token counts are summed: the replicas; -1: none
-	Loss               int      // index of the group over which the loss is summed: replicas and stages; -1: none
-	World              int      // index of the group of all ranks; -1: there is one rank
-	Params             []Param
-	Stages             []Stage // by coordinate of the atom "pp", if the mesh has it
-	Stream             int     // bytes of a block's input
+	Types    Types
+	Plan     Plan
+	Predict  Predict
+	Model    Model
+	Settings Settings // from the job file; flags and --set change a copy
+	Mesh     []Axis   // atoms of the mesh, fastest-varying rank first
+	Groups   []Group  // generated code refers to a group by its index here
+	Tokens   int      // index of the group over which token counts are summed: the replicas; -1: none
+	Loss     int      // index of the group over which the loss is summed: replicas and stages; -1: none
+	World    int      // index of the group of all ranks; -1: there is one rank
+	Params   []Param
+	Stages   []Stage // by coordinate of the atom "pp", if the mesh has it
+	Stream   int     // bytes of a block's input
+	// a device receives a pass's message during the previous pass, into Stream bytes of the communication region before
+	// the buffers of Gather and Scatter
+	PrepostReceives    bool
 	Batch              BatchLayout
 	Optim              OptimizerKind
 	StochasticRounding bool // updated parameters are rounded stochastically to bf16; there is no master copy
@@ -38,6 +41,7 @@ type Segment struct {
 	Gradient bool  // a layer saves the gradient of its output for the second part of a split backward pass
 
 	FirstWrites []FirstWrite // gradients that the backward functions overwrite in the first micro-batch
+	GEMMs       []GEMM       // kinds that its functions compute on a GPU
 }
 
 // Axis is an atom of the mesh: a coordinate of a rank that takes Size values.
@@ -48,8 +52,13 @@ type Axis struct {
 
 // Group is the atoms over which a collective runs: its members are the ranks that differ only in these coordinates.
 // The index of a member is the mixed-radix number of its coordinates, the first listed atom varying fastest.
+//
+// Devices open a communicator only for groups with collectives. The others serve to compute indices, or name the
+// members of bucket jobs, which have communicators of their own.
 type Group struct {
 	Axes     []string
+	Tensors  bool // tensors are communicated over the group
+	Numbers  bool // single numbers are communicated over the group
 	Messages bool // the members send to each other: all-to-all, shifts
 }
 
@@ -79,9 +88,29 @@ type Experts struct {
 type AttentionShape struct {
 	Elem                                        Elem
 	Batch, Seq, KSeq, Heads, Group, Dim, Window int
+	Pitch                                       int // elements from one position of q, k, v to the next; 0: contiguous
 	Scale                                       float64
 	Causal                                      bool
 }
+
+// GEMM is a kind of GEMM in a program for GPUs, op(A)[M,K] op(B)[K,N]. A device computes it once before the first step,
+// so that the library loads its kernel then. Sizes are per rank.
+type GEMM struct {
+	Groups, M, N, K        int // Groups is the number of consecutive matrices, 0 for one GEMM without a batch dim
+	TransposeA, TransposeB bool
+	In, Out                Elem   // of A and B; of the result
+	FP8A, FP8B             string // FP8 formats to which A and B are rounded; "" if they are not
+	Epilogue               string // GELU, GELUGrad, RowSum or ""
+	Bias                   bool   // a row is added to each row of the result
+	KeepsInput             bool   // with GELU: its input is stored too
+}
+
+// Epilogues of a [GEMM].
+const (
+	GELU     = "gelu"
+	GELUGrad = "gelu_grad" // multiplies by GELU's derivative
+	RowSum   = "row_sum"   // also sums the rows of B
+)
 
 // BatchLayout is the numbering of a step's samples. Sample i of the global batch is row j of micro-batch m on
 // replica r, where i = (m*Replicas + r)*MicroBatch + j.

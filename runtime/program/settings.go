@@ -13,7 +13,10 @@ type DataSettings struct {
 	Train         []File  `json:"train"`
 	Valid         []File  `json:"valid"`          // validation files; none: see ValidFraction
 	ValidFraction float64 `json:"valid_fraction"` // fraction held out from the end of train if Valid is empty
-	Tokenizer     string  `json:"tokenizer"`      // "bytes"
+	Sampling      string  `json:"sampling"`       // shuffle or random; "": shuffle
+	Weights       string  `json:"weights"`        // meaning of weights: passes or shares; "": passes
+	Documents     string  `json:"documents"`      // packed or separate; "": packed
+	Tokenizer     string  `json:"tokenizer"`      // as data.tokenizer of the job; "": bytes
 }
 
 // File is a file or glob pattern and its weight in the mixture (default 1).
@@ -32,9 +35,11 @@ type TrainSettings struct {
 	Optimizer   OptimizerSettings  `json:"optimizer"`
 	Schedule    ScheduleSettings   `json:"schedule"`
 	Eval        EvalSettings       `json:"eval"`
+	EarlyStop   EarlyStopSettings  `json:"early_stop"`
 	Checkpoint  CheckpointSettings `json:"checkpoint"`
 	Experts     ExpertSettings     `json:"experts"`
 	OnNonfinite string             `json:"on_nonfinite"` // "skip" or "stop"
+	OnSpike     string             `json:"on_spike"`     // "warn", which "" means too, or "rollback"
 	Precision   PrecisionSettings  `json:"precision"`
 }
 
@@ -86,12 +91,45 @@ type ScheduleSettings struct {
 
 // EvalSettings is the schedule of evaluations.
 type EvalSettings struct {
-	Every   int    `json:"every"`   // steps; 0: only at the end
-	Batches int    `json:"batches"` // global batches; 0: all
-	Sample  string `json:"sample"`  // prompt of the text that is generated at the end
+	Every        int     `json:"every"`         // steps; 0: only at the end
+	Batches      int     `json:"batches"`       // global batches; 0: all
+	Sample       string  `json:"sample"`        // prompt of the text that is generated
+	SampleEvery  int     `json:"sample_every"`  // steps; 0: only at the end
+	SampleTokens int     `json:"sample_tokens"` // tokens to generate; 0: [DefaultSampleTokens]
+	Temperature  float64 `json:"temperature"`   // of sampling; 0: [DefaultTemperature]
+	TopK         int     `json:"top_k"`         // tokens to choose from at each position; 0: all
 }
 
-// CheckpointSettings is the schedule of checkpoints.
+// Defaults of sampling. Temperature 0.8 is that of nanoGPT's sample.py.
+const (
+	DefaultSampleTokens = 160
+	DefaultTemperature  = 0.8
+)
+
+// EarlyStopSettings end a run when a metric stops improving. Without a metric and a patience it runs to its last step.
+type EarlyStopSettings struct {
+	Metric   string  `json:"metric"`    // "valid_loss", which "" with a patience means too
+	Patience int     `json:"patience"`  // evaluations in a row without an improvement; 0 with a metric: 3
+	MinDelta float64 `json:"min_delta"` // smallest decrease that is an improvement
+}
+
+// IsOn reports whether the run may end before its last step.
+func (s *EarlyStopSettings) IsOn() bool { return s.Metric != "" || s.Patience > 0 }
+
+// CheckpointSettings is the schedule of checkpoints. Without an interval, they are saved only at the end and when the
+// run is stopped.
 type CheckpointSettings struct {
-	Every int `json:"every"` // steps; 0: only at the end and on request
+	Every        int     `json:"every"`         // steps; 0: none
+	EveryMinutes float64 `json:"every_minutes"` // since the last checkpoint; 0: none
+	EveryEpochs  float64 `json:"every_epochs"`  // passes over the data; 0: none
+	Async        bool    `json:"async"`         // written while training continues
+	KeepLast     int     `json:"keep_last"`     // newest checkpoints to keep; 0: all
+	KeepEvery    int     `json:"keep_every"`    // checkpoints of multiples of this step are kept too; 0: none
+	Best         string  `json:"best"`          // metric by which the best are kept too, "valid_loss"; "": none
+	TopK         int     `json:"top_k"`         // how many of the best; 0: 1
+}
+
+// HasInterval reports whether checkpoints are saved at intervals.
+func (c *CheckpointSettings) HasInterval() bool {
+	return c.Every > 0 || c.EveryMinutes > 0 || c.EveryEpochs > 0
 }

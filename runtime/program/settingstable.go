@@ -63,6 +63,9 @@ var SettingsTable = []Setting{
 	{Path: "data.root", Unset: true},
 	{Path: "data.train"},
 	{Path: "data.valid", Unset: true},
+	{Path: "data.weights", Values: []string{"passes", "shares"}, Unset: true},
+	{Path: "data.sampling", Values: []string{"shuffle", "random"}, Unset: true},
+	{Path: "data.documents", Values: []string{"packed", "separate"}, Unset: true},
 	{Path: "data.tokenizer"},
 	{Path: "train.steps", Bounds: Bounds{Min: 1, Max: 1e12}, Unset: true, Steers: true},
 	{Path: "train.epochs", Bounds: Bounds{Max: 1e9, OpenMin: true}, Unset: true, Steers: true},
@@ -90,8 +93,23 @@ var SettingsTable = []Setting{
 	{Path: "train.eval.every", Bounds: steps},
 	{Path: "train.eval.batches", Bounds: Bounds{Min: 1, Max: 1e9}, Unset: true},
 	{Path: "train.eval.sample", Unset: true},
+	{Path: "train.eval.sample_every", Bounds: steps},
+	{Path: "train.eval.sample_tokens", Bounds: Bounds{Min: 1, Max: 1e9}, Unset: true},
+	{Path: "train.eval.temperature", Bounds: aboveZero, Unset: true},
+	{Path: "train.eval.top_k", Bounds: Bounds{Min: 1, Max: 1e9}, Unset: true},
+	{Path: "train.early_stop.metric", Values: []string{"valid_loss"}, Unset: true},
+	{Path: "train.early_stop.patience", Bounds: Bounds{Min: 1, Max: 1e9}, Unset: true},
+	{Path: "train.early_stop.min_delta", Bounds: fromZero},
 	{Path: "train.checkpoint.every", Bounds: steps},
+	{Path: "train.checkpoint.every_minutes", Bounds: Bounds{Max: 1e9, OpenMin: true}, Unset: true},
+	{Path: "train.checkpoint.every_epochs", Bounds: Bounds{Max: 1e9, OpenMin: true}, Unset: true},
+	{Path: "train.checkpoint.async"},
+	{Path: "train.checkpoint.keep_last", Bounds: Bounds{Min: 1, Max: 1e9}, Unset: true},
+	{Path: "train.checkpoint.keep_every", Bounds: Bounds{Min: 1, Max: 1e12}, Unset: true},
+	{Path: "train.checkpoint.best", Values: []string{"valid_loss"}, Unset: true},
+	{Path: "train.checkpoint.top_k", Bounds: Bounds{Min: 1, Max: 1e9}, Unset: true},
 	{Path: "train.on_nonfinite", Values: []string{"skip", "stop"}, Unset: true, Steers: true},
+	{Path: "train.on_spike", Values: []string{"warn", "rollback"}, Unset: true, Steers: true},
 }
 
 // FindSetting returns the row of a path, nil if there is none.
@@ -181,13 +199,14 @@ func numbers(field any) []float64 {
 // alternatives joins the last of some words with "or".
 func alternatives(words []string) string {
 	n := len(words) - 1
+	if n == 0 {
+		return words[0]
+	}
 	return strings.Join(words[:n], ", ") + " or " + words[n]
 }
 
 // CompiledPaths are the job's fields that are compiled into the program, with all fields below them but those in
 // [SettingsTable].
 var CompiledPaths = []string{"name", "model", "cluster", "objective", "plan", "train.seq_len", "train.global_batch",
-	"train.global_batch_tokens", "train.precision", "train.optimizer.kind", "train.dropout", "train.engine"}
-
-// UnsupportedPaths are fields of the job file that the runtime does not support yet.
-var UnsupportedPaths = []string{"train.checkpoint.keep_last", "train.checkpoint.best"}
+	"train.global_batch_tokens", "train.precision", "train.optimizer.kind",
+	"train.optimizer.no_decay", "train.dropout", "train.engine"}

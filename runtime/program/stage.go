@@ -62,7 +62,7 @@ type Bucket struct {
 	Grads          int
 	ShardedGrads   bool     // gradients are reduce-scattered over Shard after each micro-batch (ZeRO >= 2)
 	ShardedParams  bool     // parameters are sharded over Shard and gathered for each block that uses them (ZeRO 3)
-	SharedByEnds   bool     // the first and last stage both have these parameters: gradients are summed over both first
+	TiedStages     bool     // the first and last stage both have these parameters: gradients are summed over both first
 	ReplicatedOver []string // atoms over which the parameters are replicated: only coordinate 0 counts in the norm
 	Pieces         []Piece
 }

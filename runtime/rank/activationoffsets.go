@@ -46,7 +46,7 @@ func inputOffset(r *Rank, c *chunk, buffer, i, k int) int {
 	case k == run.Count:
 		return inputOffset(r, c, buffer, i+1, 0)
 	case run.Split:
-		return r.exec.spare + (c.before(i)+k)%2*r.Program.Stream
+		return r.exec.spare + (c.splitBefore(i)+k)%2*r.Program.Stream
 	case run.Every > 0:
 		first, at := groupOf(run, k)
 		if at > 0 {
@@ -57,11 +57,13 @@ func inputOffset(r *Rank, c *chunk, buffer, i, k int) int {
 	return buffer + run.Offset + k*run.Stride
 }
 
-// before returns the number of layers of the chunk before run i.
-func (c *chunk) before(i int) int {
+// splitBefore returns the number of layers before run i of the chunk whose inputs are in the spare memory.
+func (c *chunk) splitBefore(i int) int {
 	n := 0
 	for j := range c.Runs[:i] {
-		n += c.Runs[j].Count
+		if c.Runs[j].Split {
+			n += c.Runs[j].Count
+		}
 	}
 	return n
 }

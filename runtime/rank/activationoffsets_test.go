@@ -45,8 +45,8 @@ func TestPlaces(t *testing.T) {
 		{&groups, []layerPlace{{0, 0, 0, 0, 20}, {1, 0, 20, spare, spare + 40}, {1, 1, spare + 40, spare + 140, 120},
 			{1, 2, 120, spare, spare + 40},
 			{1, 3, spare + 40, spare + 140, 220}, {1, 4, 220, spare, 320}, {2, 0, 320, 420, 500}}},
-		{&split, []layerPlace{{0, 0, 0, 0, spare + 100}, {1, 0, spare + 100, 20, spare},
-			{1, 1, spare, 40, spare + 100}, {1, 2, spare + 100, 60, 80}}},
+		{&split, []layerPlace{{0, 0, 0, 0, spare}, {1, 0, spare, 20, spare + 100},
+			{1, 1, spare + 100, 40, spare}, {1, 2, spare, 60, 80}}},
 	} {
 		r, c := placesRank(x.chunk)
 		buffer := 1000 + c.Size

@@ -9,8 +9,9 @@ import (
 // BucketPart describes a bucket for the jobs of a device: this rank's part, the communicators, and the positions in
 // bytes of the arena.
 type BucketPart struct {
-	Elems, First, Mine       int    // elements of the bucket; first element and number of elements of this rank's part
-	Reduce, Ends, Shard, Sum string // names of lines, "" if there is none; see [StartReduce]
+	// elements of the bucket; first element and number of elements of this rank's part
+	Elems, First, Mine            int
+	Reduce, FirstLast, Shard, Sum string // names of lines, "" if there is none; see [StartReduce]
 
 	// offsets of all gradients and of this rank's part; if ShardedGrads, Grads is the buffer of the current job
 	Grads, MyGrads              int
@@ -51,7 +52,7 @@ func (r *Rank) BucketPart(i int) BucketPart {
 		to    *string
 		group *comm.Group
 		name  string
-	}{{&out.Reduce, b.reduce, overlapLine(p.Atoms(spec.Reduce))}, {&out.Ends, b.ends, endsLine},
+	}{{&out.Reduce, b.reduce, overlapLine(p.Atoms(spec.Reduce))}, {&out.FirstLast, b.firstLast, firstLastLine},
 		{&out.Shard, b.shard, overlapLine(p.Atoms(spec.Shard))}, {&out.Sum, b.sum, overlapLine(p.SumOnly(spec))}} {
 		if l.group != nil {
 			*l.to = l.name

@@ -7,15 +7,16 @@ import (
 	"github.com/planc-dev/planc/runtime/num"
 	"github.com/planc-dev/planc/runtime/program"
 	"github.com/planc-dev/planc/runtime/tensors"
+	"github.com/planc-dev/planc/runtime/timeline"
 )
 
 // bucket is one rank's view of a Bucket.
 type bucket struct {
-	*tensors.Shard                            // of the rank
-	reduce, ends, shard, sum *comm.Group      // for the communication goroutine; nil: none, or a group of one
-	countsInNorm             bool             // this rank's part counts in the gradient norm
-	spans                    []tensors.Span   // parameters in [lo, hi)
-	tensors                  []tensors.Tensor // tensors in [lo, hi), if they are rounded stochastically
+	*tensors.Shard                                 // of the rank
+	reduce, firstLast, shard, sum *comm.Group      // for the communication goroutine; nil: none, or a group of one
+	countsInNorm                  bool             // this rank's part counts in the gradient norm
+	spans                         []tensors.Span   // parameters in [lo, hi)
+	tensors                       []tensors.Tensor // tensors in [lo, hi), if they are rounded stochastically
 
 	scatterAt, fetchAt int // byte offsets of the buffers of scattering and fetching jobs
 
@@ -35,6 +36,12 @@ const (
 	scattering
 	fetching
 	kinds
+)
+
+// Names of the jobs, and of waiting for them, in traces.
+var (
+	jobNames  = [kinds]string{"reduce", "gather", "scatter", "fetch"}
+	waitNames = [kinds]string{"wait for reduce of", "wait for gather of", "wait for scatter of", "wait for fetch of"}
 )
 
 // StartReduce starts the reduction of a bucket's gradient on the rank's communication goroutine. The gradient is summed
@@ -85,7 +92,7 @@ func reduceStored[S num.Stored](r *Rank, i int) error {
 		whole = tensors.View[S](&r.Store, r.GradAt(i, spec.Offset), spec.Elems)
 	}
 	roundToReduce(r.Program, whole)
-	for _, g := range []*comm.Group{b.reduce, b.ends} {
+	for _, g := range []*comm.Group{b.reduce, b.firstLast} {
 		if g == nil {
 			continue
 		}
@@ -203,6 +210,7 @@ func waitJob(r *Rank, i, kind int) {
 		r.Device.Wait(i, Job(kind))
 		return
 	}
+	defer r.compute.End(beginPart(r, timeline.DPComm, waitNames[kind], "bucket", i))
 	select {
 	case <-b.done[kind]:
 	case <-r.world.Done():
@@ -214,7 +222,7 @@ func waitJob(r *Rank, i, kind int) {
 func (b *bucket) isNoop(kind int) bool {
 	switch kind {
 	case reducing:
-		return b.reduce == nil && b.ends == nil && b.sum == nil && b.shard == nil
+		return b.reduce == nil && b.firstLast == nil && b.sum == nil && b.shard == nil
 	case gathering:
 		return b.shard == nil
 	}
@@ -229,10 +237,15 @@ func (r *Rank) Serve() {
 		}
 	}()
 	for j := range r.jobs {
+		mark := r.communication.Begin(timeline.DPComm)
+		if s := r.communication.Span(); s != nil {
+			s.Kind, s.Object, s.At = jobNames[j.kind], "bucket", j.bucket
+		}
 		if err := r.kinds[j.kind](r, j.bucket); err != nil {
 			r.world.Fail(err)
 			return
 		}
+		r.communication.End(mark)
 		r.buckets[j.bucket].done[j.kind] <- struct{}{}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/planc-dev/planc/runtime/cpu"
 	"github.com/planc-dev/planc/runtime/num"
 	"github.com/planc-dev/planc/runtime/tensors"
+	"github.com/planc-dev/planc/runtime/timeline"
 )
 
 // clipEpsilon keeps the clip factor finite, as in PyTorch.
@@ -49,12 +50,13 @@ func ClipGradients[F tensors.Float](r *Rank, world int) {
 		r.Device.ClipGradients(world)
 		return
 	}
-	sum := 0.0
+	sum, end := 0.0, beginPart(r, timeline.Optimizer, "gradient norm", "", -1)
 	for i := range r.buckets {
 		if b := &r.buckets[i]; b.countsInNorm {
 			sum += bucketSquares[F](r, i)
 		}
 	}
+	r.compute.End(end)
 	r.Pair = [2]float64{sum, 0}
 	if !num.Finite(r.LossSum) {
 		r.Pair[1] = 1

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/planc-dev/planc/runtime/comm"
 	"github.com/planc-dev/planc/runtime/launch"
 )
 
@@ -48,10 +47,13 @@ type Device interface {
 
 	// Clear sets a part of the arena to zero.
 	Clear(at, bytes int)
-	// Send sends a part of the arena to the other rank of a line. Receive receives the next message from it. AwaitSent
-	// makes later work wait until the first message that it has not yet waited for has left.
+	// Send sends a part of the arena to the other rank of a line. Receive receives the next message from it, or copies
+	// it if its receive was preposted. AwaitSent makes later work wait until the first message that it has not yet
+	// waited for has left.
 	Send(line string, at, bytes int)
 	Receive(line string, at, bytes int)
+	// PrepostReceive receives the next message into a part of the arena, concurrently with later work.
+	PrepostReceive(line string, at, bytes int)
 	AwaitSent(line string)
 	// Start begins a job of a bucket that overlaps later work. Wait makes later work wait for it.
 	Start(bucket int, job Job)
@@ -91,33 +93,6 @@ func (r *Rank) Timeout() time.Duration { return r.world.Timeout() }
 
 // Fail ends the run with an error that occurred outside of the rank's goroutine, unless the run has already failed.
 func (r *Rank) Fail(err error) { r.world.Fail(err) }
-
-// sendStream sends a block's input or gradient, at offset at of the arena, to the next stage or the previous one.
-func sendStream(r *Rank, p *comm.Pipe, at int) {
-	if r.Device != nil {
-		r.Device.Send(p.Name(), at, r.Program.Stream)
-		return
-	}
-	Check(p.Send(r.Arena[at : at+r.Program.Stream]))
-}
-
-// receiveStream receives it.
-func receiveStream(r *Rank, p *comm.Pipe, at int) {
-	if r.Device != nil {
-		r.Device.Receive(p.Name(), at, r.Program.Stream)
-		return
-	}
-	Check(p.Receive(r.Arena[at : at+r.Program.Stream]))
-}
-
-// waitSent waits, or makes later device work wait, until one more message has left the rank's memory.
-func waitSent(r *Rank, p *comm.Pipe) {
-	if r.Device != nil {
-		r.Device.AwaitSent(p.Name())
-		return
-	}
-	Check(p.WaitSent())
-}
 
 // zeroBytes sets bytes of the arena to zero.
 func zeroBytes(r *Rank, at, bytes int) {

@@ -6,6 +6,7 @@ import (
 	"github.com/planc-dev/planc/runtime/comm"
 	"github.com/planc-dev/planc/runtime/program"
 	"github.com/planc-dev/planc/runtime/tensors"
+	"github.com/planc-dev/planc/runtime/timeline"
 )
 
 // executor holds what a rank needs to execute its stage's schedule.
@@ -15,13 +16,17 @@ type executor struct {
 	block   Block
 	sends   int // gradients sent so far; they alternate between two buffers
 	sent    [2]*comm.Pipe
-	spare   int          // offset of the memory after the activation buffers
-	dy, dx  int          // offsets of the two buffers of gradients between blocks
-	split   bool         // the backward pass is split: weight gradients have their own passes
-	waiting []int        // per bucket, number of pieces whose gradients are incomplete
-	cleared []part       // parts of the arena that are zeroed before each step: gradients that nothing writes first
-	fetch   doubleBuffer // for gathered parameters
-	scatter doubleBuffer // for gradients that are scattered after each block
+	next    int // index of the action after the current one; outside of a step there is none
+	// offset of the buffer of a preposted receive
+	received int
+	spare    int    // offset of the memory after the activation buffers
+	dy, dx   int    // offsets of the two buffers of gradients between blocks
+	split    bool   // the backward pass is split: weight gradients have their own passes
+	waiting  []int  // per bucket, number of pieces whose gradients are incomplete
+	cleared  []part // parts of the arena that are zeroed before each step: gradients that nothing writes first
+	gathers  paramGathers
+	fetch    doubleBuffer // for gathered parameters
+	scatter  doubleBuffer // for gradients that are scattered after each block
 }
 
 // chunk is a Chunk with its pipes to the chunks before and after it, which are nil at the ends of the model.
@@ -41,7 +46,7 @@ func newExecutor(r *Rank) (*executor, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &executor{actions: actions, waiting: make([]int, len(s.Buckets))}
+	e := &executor{actions: actions, next: len(actions), waiting: make([]int, len(s.Buckets))}
 	e.split = slices.ContainsFunc(actions, func(a program.Action) bool { return a.Kind == program.WeightGrad })
 	work := s.Arena.Workspace
 	e.dy, e.dx = work.Offset+work.Size-2*p.Stream, work.Offset+work.Size-p.Stream
@@ -49,6 +54,7 @@ func newExecutor(r *Rank) (*executor, error) {
 	end := s.Arena.Comm.Offset + s.Arena.Comm.Size
 	e.scatter = newTurns(end-2*s.Scatter, s.Scatter)
 	e.fetch = newTurns(end-2*s.Scatter-2*s.Gather, s.Gather)
+	e.received = e.fetch.at - p.Stream
 	e.spare = spareMemory(s)
 	for i := range s.Chunks {
 		c, err := newChunk(r, &s.Chunks[i])
@@ -58,6 +64,7 @@ func newExecutor(r *Rank) (*executor, error) {
 		e.chunks = append(e.chunks, c)
 	}
 	e.cleared = clearedParts(r, e.chunks)
+	e.gathers = newParamGathers(r, e.chunks)
 	return e, nil
 }
 
@@ -111,15 +118,17 @@ func step[F tensors.Float](r *Rank) {
 	CountTokens[F](r, r.Program.Tokens)
 	if r.Device == nil {
 		work[F](r)
-		return
+	} else {
+		r.exec.sends, r.exec.sent = 0, [2]*comm.Pipe{} // at the end of a step everything sent has left
+		r.Device.Step(func() { work[F](r) })
 	}
-	r.exec.sends, r.exec.sent = 0, [2]*comm.Pipe{} // at the end of a step everything sent has left
-	r.Device.Step(func() { work[F](r) })
+	r.exec.gathers.due = !r.Skip && len(r.exec.gathers.order) > 0 // a device does not know yet whether it skips
 }
 
 // work executes a step, except that it does not count tokens.
 func work[F tensors.Float](r *Rank) {
 	e := r.exec
+	startGathers(r)
 	clearGradients(r)
 	for _, c := range e.chunks {
 		clear(c.done)
@@ -128,32 +137,37 @@ func work[F tensors.Float](r *Rank) {
 		e.waiting[i] = len(r.Stage.Buckets[i].Pieces)
 	}
 	e.fetch.invalidate()
+	prepostReceive(r, 0)
 	for i, a := range e.actions {
+		e.next = i + 1
 		if a.Kind == program.Finish {
+			end := beginPart(r, timeline.Other, "finish", "", -1)
 			readyGradients(r)
 			finish[F](r)
+			r.compute.End(end)
 			continue
 		}
 		c := e.chunks[a.Chunk]
 		if a.Kind != program.Forward {
 			readyGradients(r)
 		}
+		pass := beginPass(r, a.Kind, c)
 		switch a.Kind {
 		case program.Forward:
-			forward[F](r, c, c.done[program.Forward], false, e.nextLayerAfter(i+1))
+			forward[F](r, c, c.done[program.Forward], false, e.nextLayer())
 		case program.Backward:
-			backward[F](r, c, c.done[program.Backward], e.nextLayerAfter(i+1))
+			backward[F](r, c, c.done[program.Backward], e.nextLayer())
 		case program.WeightGrad:
 			weightGradients[F](r, c, c.done[program.WeightGrad])
 		}
+		r.compute.End(pass)
 		c.done[a.Kind]++
 	}
 }
 
-// nextLayerAfter returns the first layer of the next pass that reads parameters, from an action on; nil if there is
-// none.
-func (e *executor) nextLayerAfter(action int) *layer {
-	for _, a := range e.actions[action:] {
+// nextLayer returns the first layer of the next pass that reads parameters; nil if there is none.
+func (e *executor) nextLayer() *layer {
+	for _, a := range e.actions[e.next:] {
 		switch a.Kind {
 		case program.Forward:
 			return e.chunks[a.Chunk].layers[0]
@@ -181,9 +195,10 @@ func finishLayer[F tensors.Float](r *Rank, l *layer) {
 }
 
 // reducesLast reports whether the bucket's reduction starts after all others, because it must wait longest.
-func reducesLast(b *program.Bucket) bool { return b.SharedByEnds || b.ShardedGrads }
+func reducesLast(b *program.Bucket) bool { return b.TiedStages || b.ShardedGrads }
 
 // finish ends the step: it reduces the loss, computes the global norm, clips, and runs the optimizer on every bucket.
+// Parameters that other ranks have updated are gathered later, see [paramGathers].
 func finish[F tensors.Float](r *Rank) {
 	ReduceLoss(r, r.Program.Loss)
 	r.exec.scatter.waitBoth(r, scattering)
@@ -210,12 +225,6 @@ func finish[F tensors.Float](r *Rank) {
 		Optimize[F](r, i)
 		if buckets[i].Shard >= 0 && !buckets[i].ShardedParams {
 			taintOthers(r, i)
-			StartGather(r, i)
-		}
-	}
-	for i := range buckets {
-		if buckets[i].Shard >= 0 && !buckets[i].ShardedParams {
-			WaitGather(r, i)
 		}
 	}
 	r.updates.begin(r.ID)

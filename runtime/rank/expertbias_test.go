@@ -7,6 +7,7 @@ import (
 
 	"github.com/planc-dev/planc/runtime/program"
 	"github.com/planc-dev/planc/runtime/tensors"
+	"github.com/planc-dev/planc/runtime/timeline"
 )
 
 // biased is a rank whose bucket has a parameter of four experts behind one that moves by its gradient. A step is of 12
@@ -24,8 +25,9 @@ func biased(master bool) *Rank {
 	if master {
 		p.Types.Params, p.Types.Master = program.BF16, program.F32
 	}
-	r := &Rank{Program: p, Store: tensors.Store{Data: &p.ProgramData, Stage: stage, Arena: make([]byte, 192)},
-		Pass: Pass{Scale: 8}, Outcome: Outcome{Clip: 0.5}}
+	r := &Rank{Program: p, tracks: tracks{compute: &timeline.Track{}}, Pass: Pass{Scale: 8},
+		Outcome: Outcome{Clip: 0.5},
+		Store:   tensors.Store{Data: &p.ProgramData, Stage: stage, Arena: make([]byte, 192)}}
 	r.Hyper = Hyper{LR: 1, BiasRate: 0.25}
 	r.Shards = []tensors.Shard{{Hi: 16}}
 	r.buckets = []bucket{{Shard: &r.Shards[0], countsInNorm: true, spans: []tensors.Span{{Lo: 0, Hi: 2}, {Lo: 2, Hi: 6,

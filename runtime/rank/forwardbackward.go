@@ -3,6 +3,7 @@ package rank
 import (
 	"github.com/planc-dev/planc/runtime/program"
 	"github.com/planc-dev/planc/runtime/tensors"
+	"github.com/planc-dev/planc/runtime/timeline"
 )
 
 // runEval adds the loss of micro-batch 0 to LossSum on the ranks that have the last chunk.
@@ -44,17 +45,16 @@ func forward[F tensors.Float](r *Rank, c *chunk, micro int, logits bool, next *l
 	b := &r.exec.block
 	b.Micro = micro
 	r.Experts.Counting = r.Training
-	if c.from != nil {
-		at := inputOffset(r, c, activationBuffer(r, c, micro), 0, 0)
-		receiveStream(r, c.from, at)
-	}
+	receiveMessage(r, c.from, inputOffset(r, c, activationBuffer(r, c, micro), 0, 0))
 	for i, l := range c.layers {
 		enterLayer[F](r, c, l, nextLayer(c.layers, i, next))
+		end := beginLayer(r, timeline.Compute, "forward", l)
 		if logits && l.seg.Logits != nil {
 			l.seg.Logits(r, b)
 		} else {
 			l.forward(r, b)
 		}
+		r.compute.End(end)
 	}
 	r.Experts.Counting = false
 	if c.to != nil {
@@ -71,6 +71,7 @@ func activationBuffer(r *Rank, c *chunk, micro int) int {
 // layer that follows.
 func enterLayer[F tensors.Float](r *Rank, c *chunk, l, follows *layer) {
 	finishLayerUpdates(r, l)
+	waitLayerGathers(r, l)
 	setBlock(r, c, l, waitFetched[F](r, l, follows))
 }
 
@@ -102,13 +103,13 @@ func backward[F tensors.Float](r *Rank, c *chunk, micro int, next *layer) {
 	b := &e.block
 	b.Micro = micro
 	b.DY = gradientOffset(r, c, c.layers[len(c.layers)-1], e.dy)
-	if c.gradFrom != nil {
-		receiveStream(r, c.gradFrom, b.DY)
-	}
+	receiveMessage(r, c.gradFrom, b.DY)
 	for i, l := range c.reverse {
 		enterLayer[F](r, c, l.layer, nextVisitedLayer(c.reverse, i, next))
 		if l.recompute {
+			end := beginLayer(r, timeline.Recompute, "recompute", l.layer)
 			l.seg.Forward(r, b)
+			r.compute.End(end)
 			continue
 		}
 		if below := c.gradientReceiver(i); below != nil {
@@ -116,11 +117,13 @@ func backward[F tensors.Float](r *Rank, c *chunk, micro int, next *layer) {
 		} else if c.gradTo != nil {
 			b.DX = sendBuffer(r)
 		}
+		end := beginLayer(r, timeline.Compute, "backward", l.layer)
 		if l.weights == nil {
 			runScattered[F](r, l.layer, l.backward)
 		} else {
 			l.backward(r, b)
 		}
+		r.compute.End(end)
 		if l.seg.Input {
 			b.DY = b.DX
 		}
@@ -160,12 +163,15 @@ func (e *executor) otherBuffer(at int) int {
 func weightGradients[F tensors.Float](r *Rank, c *chunk, micro int) {
 	b := &r.exec.block
 	b.Micro = micro
+	prepostReceive(r, r.exec.next)
 	for i := len(c.layers) - 1; i >= 0; i-- {
 		l := c.layers[i]
 		setBlock(r, c, l, 0)
 		b.DY = gradientOffset(r, c, l, 0)
 		if l.weights != nil {
+			end := beginLayer(r, timeline.Compute, "weight gradients", l)
 			runScattered[F](r, l, l.weights)
+			r.compute.End(end)
 		}
 		layerDone[F](r, l)
 	}

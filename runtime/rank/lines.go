@@ -16,25 +16,29 @@ type Line struct {
 	IsPipe    bool  // messages go from the first member to the last; else it is for collectives
 	SameStage bool  // all members are of one stage, so that buffers have the same offsets in their arenas
 	Messages  bool  // the members also send to each other
+	Numbers   bool  // collectives of single numbers only
 }
 
 // Lines returns the program's lines for the rank. Names and order are the same on every rank: first the lines of
-// groups, then those of bucket jobs, then the line between the ends of the pipeline, then those between its stages.
+// groups, then those of bucket jobs, then the line between the first and the last stage, then those between its stages.
 func (r *Rank) Lines() []Line {
 	p := r.Program
 	var out []Line
 	for i, g := range p.Groups {
+		if !g.Tensors && !g.Numbers {
+			continue
+		}
 		l := lineOf(r, MainLine(i), g.Axes)
-		l.Messages = g.Messages
+		l.Messages, l.Numbers = g.Messages, !g.Tensors
 		out = append(out, l)
 	}
 	var atoms [][]string
-	ends := false
+	hasTied := false
 	for i := range p.Stages {
 		for j := range p.Stages[i].Buckets {
 			b := &p.Stages[i].Buckets[j]
 			atoms = append(atoms, p.Atoms(b.Reduce), p.Atoms(b.Shard), p.SumOnly(b))
-			ends = ends || b.SharedByEnds
+			hasTied = hasTied || b.TiedStages
 		}
 	}
 	for i, a := range atoms {
@@ -42,8 +46,8 @@ func (r *Rank) Lines() []Line {
 			out = append(out, lineOf(r, overlapLine(a), a))
 		}
 	}
-	if ends {
-		out = append(out, lineBetween(r, endsLine, 0, len(p.Stages)-1))
+	if hasTied {
+		out = append(out, lineBetween(r, firstLastLine, 0, len(p.Stages)-1))
 	}
 	return append(out, pipeLines(r)...)
 }
@@ -54,8 +58,8 @@ func MainLine(group int) string { return fmt.Sprintf("group %d", group) }
 // overlapLine returns the name of the line of bucket jobs over some atoms.
 func overlapLine(atoms []string) string { return "buckets over " + strings.Join(atoms, "·") }
 
-// endsLine is the name of the line between the ends of the pipeline.
-const endsLine = "ends"
+// firstLastLine is the name of the line between the first and the last stage.
+const firstLastLine = "first_last"
 
 // lineOf returns the line of the ranks that differ from this one only in the atoms.
 func lineOf(r *Rank, name string, atoms []string) Line {

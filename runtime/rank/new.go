@@ -13,7 +13,8 @@ import (
 // New creates a rank with its arena, connected to the others of a world.
 func New(p *Program, world *comm.World, id int) (*Rank, error) {
 	mesh := p.CommMesh()
-	r := &Rank{Program: p, Store: tensors.NewStore(&p.ProgramData, mesh, id), world: world, Pass: Pass{Scale: 1}}
+	r := &Rank{Program: p, Store: tensors.NewStore(&p.ProgramData, mesh, id), world: world, Pass: Pass{Scale: 1},
+		tracks: tracks{world.Track(id, comm.Main), world.Track(id, comm.Overlap)}}
 	r.Scratch = tensors.View[float32](&r.Store, r.Stage.Arena.Scratch.Offset,
 		r.Stage.Arena.Scratch.Size/program.F32.Size())
 	for _, g := range p.Groups {
@@ -59,10 +60,10 @@ func newBucket(r *Rank, at int, ts []tensors.Tensor) (bucket, error) {
 	shard := p.Atoms(spec.Shard)
 	rest := p.SumOnly(spec)
 	b.reduce, b.shard, b.sum = join(p.Atoms(spec.Reduce)), join(shard), join(rest)
-	if spec.SharedByEnds && err == nil {
-		b.ends, err = r.world.Ends(r.ID, program.StageAxis, comm.Overlap)
+	if spec.TiedStages && err == nil {
+		b.firstLast, err = r.world.FirstLast(r.ID, program.StageAxis, comm.Overlap)
 	}
-	b.countsInNorm = !spec.SharedByEnds || r.Coord[program.StageAxis] == 0
+	b.countsInNorm = !spec.TiedStages || r.Coord[program.StageAxis] == 0
 	copies := slices.Concat(spec.ReplicatedOver, p.Atoms(spec.Reduce), rest) // equal values after the reductions
 	for _, a := range program.AtomsNotIn(copies, shard) {
 		if r.Coord[a] != 0 {

@@ -4,6 +4,7 @@ import (
 	"github.com/planc-dev/planc/runtime/cpu"
 	"github.com/planc-dev/planc/runtime/program"
 	"github.com/planc-dev/planc/runtime/tensors"
+	"github.com/planc-dev/planc/runtime/timeline"
 )
 
 // Optimize updates this rank's part of a bucket with the program's optimizer, unless the step is skipped. Gradients are
@@ -16,6 +17,7 @@ func Optimize[F tensors.Float](r *Rank, bucket int) {
 		r.Device.Optimize(bucket)
 		return
 	}
+	defer r.compute.End(beginPart(r, timeline.Optimizer, "update", "bucket", bucket))
 	b, spec := &r.buckets[bucket], &r.Stage.Buckets[bucket]
 	u := updater[F]{r: r, types: r.Program.TensorTypes(), hyper: &r.Hyper, clip: r.Clip}
 	whole := tensors.IsNative[F](u.types.Params) && tensors.IsNative[F](u.types.Grads) &&

@@ -9,6 +9,7 @@ import (
 	"github.com/planc-dev/planc/runtime/cpu"
 	"github.com/planc-dev/planc/runtime/program"
 	"github.com/planc-dev/planc/runtime/tensors"
+	"github.com/planc-dev/planc/runtime/timeline"
 )
 
 // If a rank on this CPU has several threads, its optimizer update overlaps the next step's forward pass: the update is
@@ -156,7 +157,9 @@ func finishUpdate(r *Rank, b *bucketUpdate) {
 	if b == nil || !b.open {
 		return
 	}
+	end := beginPart(r, timeline.Optimizer, "finish update", "bucket", b.bucket)
 	r.updates.end(b)
+	r.compute.End(end)
 	b.open = false
 	r.updates.open--
 	if f := r.updates.fault.Load(); f != nil {
@@ -195,8 +198,9 @@ func finishLayerUpdates(r *Rank, l *layer) {
 	}
 }
 
-// FinishUpdates finishes the updates of all buckets. The gradients stay as they are.
+// FinishUpdates finishes the updates of all buckets, and gathers their parameters. The gradients stay as they are.
 func (r *Rank) FinishUpdates() {
+	finishGathers(r)
 	if r.updates == nil || r.updates.open == 0 {
 		return
 	}
@@ -232,8 +236,10 @@ func (r *Rank) EnableOverlap(threads int) {
 	}
 }
 
-// HasUpdates reports whether updates overlap the next step.
-func (r *Rank) HasUpdates() bool { return r.updates != nil && r.updates.open > 0 }
+// HasUpdates reports whether updates, or gathers of updated parameters, overlap the next step.
+func (r *Rank) HasUpdates() bool {
+	return r.updates != nil && r.updates.open > 0 || r.exec.gathers.due
+}
 
 // WaitUpdates waits until no update is running, even if a rank has failed.
 func (r *Rank) WaitUpdates() {

@@ -20,6 +20,7 @@ type Rank struct {
 	groups   []*comm.Group // of Program.Groups, for collectives on the rank's own goroutine
 	world    *comm.World
 	jobQueue // of the rank's communication goroutine
+	tracks
 	buffers
 	Experts  expertCounts
 	OnChoice func(*Choice) // called with each choice of experts; nil except in tests

@@ -6,6 +6,7 @@ import (
 	"github.com/planc-dev/planc/runtime/feed"
 	"github.com/planc-dev/planc/runtime/program"
 	"github.com/planc-dev/planc/runtime/tensors"
+	"github.com/planc-dev/planc/runtime/timeline"
 )
 
 // LoadBatch copies the rank's rows of a batch into its arena.
@@ -76,7 +77,12 @@ type StepInput struct {
 
 // BeginStep runs an optimizer step on a batch. On a device it only starts the step.
 func (r *Rank) BeginStep(in *StepInput, b *feed.Batch) {
+	r.compute.Reset()
+	r.communication.Reset()
+	step := beginPart(r, timeline.Other, "step", "", in.ID)
+	data := beginPart(r, timeline.Data, "load batch", "", -1)
 	LoadBatch(r, b, r.Program.Batch.MicroBatches)
+	r.compute.End(data)
 	r.Training, r.StepID, r.Seed, r.Hyper = true, in.ID, in.Seed, in.Hyper
 	r.Norm, r.Clip, r.Skip, r.Scale, r.AfterSkip = math.NaN(), 1, false, in.Scale, in.AfterSkip
 	r.counted = 0
@@ -86,6 +92,8 @@ func (r *Rank) BeginStep(in *StepInput, b *feed.Batch) {
 	clearLoss(r)
 	r.Experts.Clear()
 	runStep(r)
+	r.compute.End(step)
+	r.compute.Stop()
 }
 
 // AwaitStep waits for the device's result of the first unfinished step.

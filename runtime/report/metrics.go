@@ -3,6 +3,7 @@ package report
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"syscall"
 	"time"
 
 	"github.com/planc-dev/planc/runtime/ckpt"
@@ -21,15 +21,18 @@ import (
 // MetricsFile is the name of a run's log, with one JSON object per line (contract.md).
 const MetricsFile = "metrics.jsonl"
 
-// Metrics appends to metrics.jsonl. Every line is written at once, as a whole. After the first error all further lines
-// are dropped, and err holds that error.
+// Metrics appends to metrics.jsonl, and writes its numbers to TensorBoard's event files in the same folder. Every line
+// and event is written at once, as a whole. After the first error of a file its further lines or events are dropped.
 type Metrics struct {
-	f       *os.File // nil in processes that do not write
-	Path    string
-	attempt int // number of this run in its folder, from 1
-	line    []byte
-	size    int64 // bytes of complete lines
-	err     error
+	appender
+	events events
+	Path   string
+	// also shown the metrics; nil: none
+	Exporter Exporter
+	Plan     string // written when a run starts or resumes
+	Program  string // hash of the program, which is written with Plan
+	attempt  int    // number of this run in its folder, from 1
+	line     []byte
 }
 
 // OpenMetrics opens the log in dir, to continue it.
@@ -38,6 +41,7 @@ func OpenMetrics(dir string) (*Metrics, error) {
 		return nil, fmt.Errorf("cannot create the folder of the run: %w; choose another with --dir", err)
 	}
 	m := &Metrics{Path: filepath.Join(dir, MetricsFile), attempt: 1}
+	m.what, m.events.what = "the metrics", "the TensorBoard events"
 	if info, err := os.Stat(m.Path); err == nil && !info.Mode().IsRegular() {
 		return nil, exit.Errorf(exit.Input, "%s must be a regular file, because metrics are appended to it; choose "+
 			"another folder with --log-dir", m.Path)
@@ -83,62 +87,37 @@ func (m *Metrics) scan() error {
 		}
 	}
 	if last != '\n' {
-		m.write([]byte{'\n'})
+		m.append([]byte{'\n'})
 	}
 	return m.err
 }
 
 // Err returns the first error of writing.
-func (m *Metrics) Err() error { return m.err }
+func (m *Metrics) Err() error { return cmp.Or(m.err, m.events.err) }
 
-// Close closes the file.
+// Close closes the files.
 func (m *Metrics) Close() {
-	if m.f != nil {
-		m.f.Close()
+	m.appender.close()
+	m.events.close()
+	if m.Exporter != nil {
+		m.Exporter.Close()
 	}
 }
 
-// write appends complete lines. It removes a line that is only partly written.
-func (m *Metrics) write(b []byte) {
-	if m.f == nil || m.err != nil {
-		return
-	}
-	n, err := m.f.Write(b)
-	if err == nil {
-		m.size += int64(n)
-		return
-	}
-	if n > 0 {
-		m.f.Truncate(m.size)
-	}
-	m.fail("write", err)
-}
-
-// Sync makes the lines durable.
+// Sync makes the lines and events durable.
 func (m *Metrics) Sync() {
-	if m.f == nil || m.err != nil {
-		return
-	}
-	if err := m.f.Sync(); err != nil {
-		m.fail("sync", err)
-	}
-}
-
-// fail stores the error that ends writing, with advice.
-func (m *Metrics) fail(what string, err error) {
-	hint := "; --log-dir chooses another folder"
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		hint = "; free some space, or choose another folder with --log-dir"
-	}
-	m.err = fmt.Errorf("cannot %s the metrics: %w%s", what, err, hint)
+	m.appender.sync()
+	m.events.sync()
 }
 
 // begin starts a line with the keys that every line has.
 func (m *Metrics) begin(step int) {
+	now := time.Now()
 	m.line = append(m.line[:0], `{"t":`...)
-	m.line = strconv.AppendFloat(m.line, float64(time.Now().UnixMilli())/1e3, 'f', 3, 64)
+	m.line = strconv.AppendFloat(m.line, float64(now.UnixMilli())/1e3, 'f', 3, 64)
 	m.integer("attempt", int64(m.attempt))
 	m.integer("step", int64(step))
+	m.events.begin(now, step)
 }
 
 func (m *Metrics) key(name string) {
@@ -150,12 +129,19 @@ func (m *Metrics) key(name string) {
 func (m *Metrics) integer(name string, x int64) {
 	m.key(name)
 	m.line = strconv.AppendInt(m.line, x, 10)
+	m.events.scalar(name, float64(x))
 }
 
-// number writes the shortest decimal form that restores the number, with an exponent below 1e-6 and from 1e21 on, as
-// package json does (1e-07 here, 1e-7 there). A number that is not finite is null.
+// number writes a key with a number.
 func (m *Metrics) number(name string, x float64) {
 	m.key(name)
+	m.events.scalar(name, x)
+	m.value(x)
+}
+
+// value writes the shortest decimal form that restores the number, with an exponent below 1e-6 and from 1e21 on, as
+// package json does (1e-07 here, 1e-7 there). A number that is not finite is null.
+func (m *Metrics) value(x float64) {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		m.line = append(m.line, "null"...)
 		return
@@ -175,7 +161,8 @@ func (m *Metrics) text(name, s string) {
 
 func (m *Metrics) end() {
 	m.line = append(m.line, '}', '\n')
-	m.write(m.line)
+	m.append(m.line)
+	m.events.end()
 }
 
 // StepLine is what the line of a step holds.
@@ -186,11 +173,16 @@ type StepLine struct {
 	MFU             float64
 	Memory          int64       // bytes of a rank
 	Skipped         int         // steps of this training without an update; left out while it is 0
+	Times           *Times      // nil: not measured
+	Params          []ParamNorm // nil: not computed
 	Telemetry       []Telemetry // of the devices
 }
 
 // Step writes the line of a step.
 func (m *Metrics) Step(s *StepLine) {
+	if m.Exporter != nil {
+		m.Exporter.Step(s)
+	}
 	m.begin(s.Step.Step)
 	m.number("loss", s.Loss)
 	m.number("lr", s.LR)
@@ -210,8 +202,30 @@ func (m *Metrics) Step(s *StepLine) {
 	if s.Skipped > 0 {
 		m.integer("skipped", int64(s.Skipped))
 	}
+	m.times(s.Times)
+	m.params(s.Params)
 	m.telemetry(s.Telemetry)
 	m.end()
+}
+
+// params writes the norms of parameters and gradients, each as an object by name.
+func (m *Metrics) params(norms []ParamNorm) {
+	if len(norms) == 0 {
+		return
+	}
+	object := func(name string, value func(*ParamNorm) float64) {
+		m.key(name)
+		for i := range norms {
+			m.line = append(m.line, "{,"[min(i, 1)], '"')
+			m.line = append(append(m.line, norms[i].Name...), '"', ':')
+			x := value(&norms[i])
+			m.value(x)
+			m.events.scalar(name+"/"+norms[i].Name, x)
+		}
+		m.line = append(m.line, '}')
+	}
+	object("weight_norms", func(p *ParamNorm) float64 { return p.Weight })
+	object("grad_norms", func(p *ParamNorm) float64 { return p.Grad })
 }
 
 // Valid writes the line of an evaluation after a step.
@@ -219,15 +233,37 @@ func (m *Metrics) Valid(step int, loss float64) {
 	m.begin(step)
 	m.number("valid_loss", loss)
 	m.end()
+	if m.Exporter != nil {
+		m.Exporter.Valid(loss)
+	}
 }
 
-// Event writes a line about the run: start, resume, checkpoint, skip or stop.
+// Event writes a line about the run: start, resume, sample, remove, skip, straggler or stop. The first two
+// begin a file of TensorBoard events.
 func (m *Metrics) Event(step int, event, detail string) {
+	if m.f != nil && (event == "start" || event == "resume" || event == "rollback") {
+		m.events.err = m.events.open(filepath.Dir(m.Path), m.attempt, step)
+	}
 	m.begin(step)
 	m.text("event", event)
 	if detail != "" {
 		m.text("detail", detail)
 	}
+	if m.Plan != "" && (event == "start" || event == "resume") {
+		m.text("plan", m.Plan)
+		m.text("program", m.Program)
+	}
+	m.end()
+}
+
+// Checkpoint writes the event of a durable checkpoint: its folder, how many seconds training stopped for it, and how
+// long it took to write.
+func (m *Metrics) Checkpoint(step int, path string, stall, write float64) {
+	m.begin(step)
+	m.text("event", "checkpoint")
+	m.text("detail", path)
+	m.number("stall_s", stall)
+	m.number("write_s", write)
 	m.end()
 }
 
@@ -240,7 +276,9 @@ func (m *Metrics) experts(s *Step) {
 		m.key(name)
 		for i := range s.Experts {
 			m.line = append(m.line, "[,"[min(i, 1)])
-			m.line = appendShort(m.line, value(&s.Experts[i]))
+			x := value(&s.Experts[i])
+			m.line = appendShort(m.line, x)
+			m.events.element(name, i, x)
 		}
 		m.line = append(m.line, ']')
 	}

@@ -14,6 +14,18 @@ type Step struct {
 	Seconds   float64
 }
 
+// ParamNorm has the L2 norms of a parameter after a step and of its gradient before clipping.
+type ParamNorm struct {
+	Name         string
+	Weight, Grad float64
+}
+
+// SourceCount is how many training samples one of the data's sources gave.
+type SourceCount struct {
+	Path    string
+	Samples int64
+}
+
 // Result is the outcome of a run.
 type Result struct {
 	Name      string
@@ -25,19 +37,26 @@ type Result struct {
 	ValidLoss float64 // NaN if there was no evaluation
 	GradNorm  float64 // gradient norm of the last step
 
-	Tokens int64 // unmasked tokens since training began
+	Tokens  int64         // unmasked tokens since training began
+	Sources []SourceCount // of the training data, in the samples since training began; nil if they are not counted
 	Timing
 
-	Ranks      int
-	Here       int   // ranks of this process: all of them unless a launcher started several processes
-	ArenaBytes int64 // arena size of one rank
-	PeakBytes  int64 // peak resident memory of the process; 0 if the system does not report it
-	Sample     string
-	Export     string // folder to which the model was exported
+	Ranks int
+	Here  int // ranks of this process: all of them unless a launcher started several processes
+	Memory
+	Sample string
+	Export string // folder to which the model was exported
 
 	Dir        string
 	Metrics    string // path of metrics.jsonl
 	Checkpoint string // folder of the last committed checkpoint; "" if there is none
+}
+
+// Memory is what a run has on the host, in bytes.
+type Memory struct {
+	ArenaBytes int64 // arena of one rank
+	CopyBytes  int64 // copy of all ranks' state from which checkpoints are written while training continues
+	PeakBytes  int64 // peak resident memory of the process; 0 if the system does not report it
 }
 
 // ExpertLoad describes how the choices of a step's tokens are distributed over the experts of a layer.

@@ -38,6 +38,7 @@ func (m *Metrics) telemetry(all []Telemetry) {
 			m.line = append(m.line, "[,"[min(i, 1)])
 			if x := k.value(&all[i]); x == x {
 				m.line = appendShort(m.line, x)
+				m.events.element(k.name, i, x)
 			} else {
 				m.line = append(m.line, "null"...)
 			}

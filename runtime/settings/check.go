@@ -18,7 +18,8 @@ func Check(s *program.Settings) error {
 		errs = append(errs, err)
 	}
 	if len(errs) == 0 {
-		errs = append(errs, checkLength(s))
+		errs = append(errs, checkLength(s), checkRetention(&s.Train.Checkpoint), checkRollback(&s.Train),
+			checkEarlyStop(&s.Train), checkSchedule(&s.Train.Schedule))
 	}
 	return errors.Join(errs...)
 }
@@ -62,6 +63,50 @@ func checkLength(s *program.Settings) error {
 		return fmt.Errorf("train.steps is %d, train.epochs %g and train.tokens %d; set only one of them", t.Steps,
 			t.Epochs, t.Tokens)
 	}
+}
+
+// checkSchedule refuses schedule wsd without its decay, as the compiler does.
+func checkSchedule(s *program.ScheduleSettings) error {
+	if s.Kind != "wsd" || s.Decay > 0 {
+		return nil
+	}
+	return errors.New("train.schedule.kind is wsd, but train.schedule.decay, the number of steps of its final decay, " +
+		"is 0; set it, such as 1000")
+}
+
+// checkRetention refuses settings that have no effect without another one.
+func checkRetention(c *program.CheckpointSettings) error {
+	switch {
+	case c.KeepEvery > 0 && c.KeepLast == 0:
+		return fmt.Errorf("train.checkpoint.keep_every is %d, but without train.checkpoint.keep_last all checkpoints "+
+			"are kept; set keep_last, such as 3, or leave keep_every out", c.KeepEvery)
+	case c.TopK > 0 && c.Best == "":
+		return fmt.Errorf("train.checkpoint.top_k is %d, but train.checkpoint.best is not set; set best to "+
+			"valid_loss, or leave top_k out", c.TopK)
+	}
+	return nil
+}
+
+// checkRollback refuses to roll back if there are no checkpoints.
+func checkRollback(t *program.TrainSettings) error {
+	if t.OnSpike != "rollback" || t.Checkpoint.Every > 0 {
+		return nil
+	}
+	return errors.New("train.on_spike is rollback, but train.checkpoint.every is 0, so there is no checkpoint to " +
+		"return to; set train.checkpoint.every, such as 500")
+}
+
+// checkEarlyStop refuses settings that have no effect without another one.
+func checkEarlyStop(t *program.TrainSettings) error {
+	switch e := &t.EarlyStop; {
+	case e.MinDelta > 0 && !e.IsOn():
+		return fmt.Errorf("train.early_stop.min_delta is %g, but without train.early_stop.patience the run does not "+
+			"stop early; set patience, such as 3, or leave min_delta out", e.MinDelta)
+	case e.IsOn() && t.Eval.Every == 0:
+		return errors.New("train.early_stop is set, but train.eval.every is 0, so the validation loss is measured " +
+			"only at the end; set train.eval.every, such as 100")
+	}
+	return nil
 }
 
 func countTrue(is ...bool) (n int) {

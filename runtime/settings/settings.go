@@ -18,6 +18,7 @@ var specialSetters = map[string]func(s *program.Settings, v any) error{
 	"train.epochs":               setEpochs,
 	"train.tokens":               setTokens,
 	"train.seed":                 setSeed,
+	"train.eval.temperature":     setTemperature,
 	"train.precision.loss_scale": setLossScale,
 }
 
@@ -107,9 +108,6 @@ func Set(s *program.Settings, path string, value any, compiledIn *program.Settin
 		if path == c || strings.HasPrefix(path, c+".") {
 			return fmt.Errorf("%s is compiled into the program; change the job and compile again", path)
 		}
-	}
-	if slices.Contains(program.UnsupportedPaths, path) {
-		return fmt.Errorf("not supported yet: %s", path)
 	}
 	set := setter(path)
 	if set == nil {

@@ -33,9 +33,15 @@ func TestSet(t *testing.T) {
 }
 
 func TestSetMessages(t *testing.T) {
-	const all = "data.root, data.tokenizer, data.train, data.valid, train.checkpoint.every, " +
-		"train.epochs, train.eval.batches, train.eval.every, train.eval.sample, train.experts.bias_rate, train.init, " +
-		"train.on_nonfinite, train.optimizer.betas, " +
+	const all = "data.documents, data.root, data.sampling, data.tokenizer, data.train, data.valid, data.weights, " +
+		"train.checkpoint.async, train.checkpoint.best, " +
+		"train.checkpoint.every, train.checkpoint.every_epochs, train.checkpoint.every_minutes, " +
+		"train.checkpoint.keep_every, train.checkpoint.keep_last, train.checkpoint.top_k, " +
+		"train.early_stop.metric, train.early_stop.min_delta, train.early_stop.patience, " +
+		"train.epochs, train.eval.batches, train.eval.every, train.eval.sample, " +
+		"train.eval.sample_every, train.eval.sample_tokens, train.eval.temperature, train.eval.top_k, " +
+		"train.experts.bias_rate, train.init, " +
+		"train.on_nonfinite, train.on_spike, train.optimizer.betas, " +
 		"train.optimizer.clip_norm, train.optimizer.eps, train.optimizer.lr, train.optimizer.momentum, " +
 		"train.optimizer.weight_decay, " +
 		"train.precision.loss_scale, train.precision.loss_scale.consecutive, train.precision.loss_scale.hysteresis, " +
@@ -53,7 +59,6 @@ func TestSetMessages(t *testing.T) {
 		{"train.bogus", 1, "there is no setting train.bogus; the settings are " + all}, // and not train.epochs
 		{"plan.tp", 2, "plan.tp is compiled into the program; change the job and compile again"},
 		{"train.seq_len", 2, "train.seq_len is compiled into the program; change the job and compile again"},
-		{"train.checkpoint.keep_last", 3, "not supported yet: train.checkpoint.keep_last"},
 		{"train.steps", "ten", `train.steps: "ten" is not a number`},
 		{"train.steps", 1.5, "train.steps: 1.5 is not a whole number"},
 		{"train.steps", "010", `train.steps: "010" begins with a zero`},
@@ -92,7 +97,7 @@ func TestNullIsWhatWasCompiledIn(t *testing.T) {
 			if path == "train.optimizer.betas" {
 				changed = []float64{0.1, 0.2}
 			}
-			if path == "train.precision.loss_scale.consecutive" {
+			if path == "train.precision.loss_scale.consecutive" || path == "train.checkpoint.async" {
 				changed = true
 			}
 			if err := Set(&s, path, changed, &was); err != nil || reflect.DeepEqual(s, was) {

@@ -19,6 +19,7 @@ var compiledShaping = []struct {
 	{SeqLenPath, func(p *program.Program) any { return p.Batch.SeqLen }},
 	{"train.global_batch", func(p *program.Program) any { return p.Batch.GlobalBatch }},
 	{"train.dropout", func(p *program.Program) any { return dropoutRates(&p.Model) }},
+	{"train.optimizer.no_decay", func(p *program.Program) any { return matricesWithoutDecay(p) }},
 }
 
 // SeqLenPath is the path of the sequence length in a job.
@@ -30,6 +31,16 @@ func dropoutRates(m *program.Model) any {
 		return d
 	}
 	return m.Dropout[0]
+}
+
+// matricesWithoutDecay returns the names of the matrices to which weight decay does not apply.
+func matricesWithoutDecay(p *program.Program) (names []string) {
+	for i := range p.Params {
+		if x := &p.Params[i]; len(x.Dims) > 1 && !x.Decay {
+			names = append(names, x.Name)
+		}
+	}
+	return names
 }
 
 // dependsOnLength reports whether the learning rates of a kind of schedule depend on the length of training.

@@ -140,6 +140,16 @@ func splitFlow(s string) (parts []string) {
 	return parts
 }
 
+// setTemperature refuses 0, which means the default in the settings and would divide by zero.
+func setTemperature(s *program.Settings, v any) error {
+	x, err := number(v)
+	if err == nil && !(x > 0) {
+		err = fmt.Errorf("%v is not above 0; for the most likely token at each position use train.eval.top_k=1", x)
+	}
+	s.Train.Eval.Temperature = x
+	return err
+}
+
 func setPair(to *[2]float64, v any) error {
 	items := list(v)
 	if len(items) != 2 {

@@ -38,7 +38,11 @@ func initParams[F Float](r *Store, seed uint64) {
 				out := b[:min(t.Local-at.lo, BlockElems)]
 				initTensor(out, t, at.lo, seed)
 				for _, k := range weightKinds(r.Data) {
-					put(r, &k, t, at.lo, out)
+					if !t.isApart() {
+						put(r, &k, t, at.lo, out)
+						continue
+					}
+					t.Runs(at.lo, at.lo+len(out), func(local, _, n int) { put(r, &k, t, local, out[local-at.lo:][:n]) })
 				}
 			}
 		})

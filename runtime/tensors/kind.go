@@ -1,6 +1,7 @@
 package tensors
 
 import (
+	"errors"
 	"io"
 	"slices"
 
@@ -23,17 +24,21 @@ const slabElems = 1 << 18
 type kind struct {
 	suffix string // suffix of the tensors' names
 	elem   program.Elem
-	region func(*program.Arena) program.Region // region of a moment or the master copy
-	flat   bool                                // laid out like the flat space; else like the buckets' optimizer state
-	grads  bool                                // gradients: valid only in this rank's part of a bucket
+	region func(*program.Arena) *program.Region // region of the arena; nil for gradients
+	flat   bool                                 // laid out like the flat space; else like the buckets' optimizer state
+	grads  bool                                 // gradients: valid only in this rank's part of a bucket
 }
 
-func paramKind(p *program.Program) kind { return kind{elem: p.TensorTypes().Params, flat: true} }
+func paramKind(p *program.Program) kind {
+	return kind{elem: p.TensorTypes().Params, flat: true, region: func(a *program.Arena) *program.Region {
+		return &a.Params
+	}}
+}
 
 // weightKind returns the most precise copy of the parameters, which is saved: the optimizer's, if it has one.
 func weightKind(p *program.Program) kind {
 	if p.HasMaster() {
-		return kind{elem: p.TensorTypes().Master, region: func(a *program.Arena) program.Region { return a.Master }}
+		return kind{elem: p.TensorTypes().Master, region: func(a *program.Arena) *program.Region { return &a.Master }}
 	}
 	return paramKind(p)
 }
@@ -53,10 +58,10 @@ func momentKinds(p *program.Program) []kind {
 		names = []string{".momentum_buffer"}
 	}
 	var out []kind
-	for i, region := range []func(*program.Arena) program.Region{func(a *program.Arena) program.Region {
-		return a.Moment1
-	}, func(a *program.Arena) program.Region {
-		return a.Moment2
+	for i, region := range []func(*program.Arena) *program.Region{func(a *program.Arena) *program.Region {
+		return &a.Moment1
+	}, func(a *program.Arena) *program.Region {
+		return &a.Moment2
 	}}[:len(names)] {
 		if region(&p.Stages[0].Arena).Size > 0 {
 			out = append(out, kind{suffix: names[i], elem: p.TensorTypes().Moments, region: region})
@@ -150,7 +155,11 @@ func content[F Float](c *Stores, name string, kinds []kind) ckpt.Content {
 			if err := gatherSlab(c, k, parts, slab{i % each, from, to}, buf); err != nil {
 				return err
 			}
-			return ckpt.WriteFloats(w, buf)
+			err := ckpt.WriteFloats(w, buf)
+			if bad := (*ckpt.NonfiniteError)(nil); errors.As(err, &bad) {
+				bad.Tensor, bad.Elem = out.Tensors[i].Name, bad.Elem+int64(from*parts[0][i%each].row())
+			}
+			return err
 		})
 	}
 	return out

@@ -12,8 +12,7 @@ func (s *Stores) EachParam(f func(name string, shape []int64, x []float64)) {
 
 // EachGrad calls f with each gradient of the last step, summed over the global batch and divided by scale.
 func (s *Stores) EachGrad(scale float64, f func(name string, shape []int64, x []float64)) {
-	k := kind{elem: s.program().TensorTypes().Grads, grads: true}
-	eachTensor(s, k, func(name string, shape []int64, x []float64) {
+	eachTensor(s, gradKind(s.program()), func(name string, shape []int64, x []float64) {
 		for i := range x {
 			x[i] /= scale
 		}

@@ -57,11 +57,11 @@ func (t *Tensor) Numbers(from int) *Numbers {
 		d := &t.dims[i]
 		out.First += d.first * stride
 		if n := len(out.Digits); n > 0 && whole {
-			out.Digits[n-1].Width *= d.width
+			out.Digits[n-1].Width *= d.pitch
 		} else {
-			out.Digits = append(out.Digits, Digit{d.width, stride})
+			out.Digits = append(out.Digits, Digit{d.pitch, stride})
 		}
-		whole = d.width == d.size
+		whole = d.pitch == d.size
 		stride *= d.size
 	}
 	return out

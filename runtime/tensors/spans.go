@@ -14,7 +14,7 @@ type Span struct {
 }
 
 // Spans returns the parts of the tensors in [lo, hi) of the flat space, in order. Adjacent parts with the same
-// treatment are joined.
+// treatment are joined, and so are those of tensors that lie side by side, whose treatment is the same.
 func Spans(ts []Tensor, lo, hi int) []Span {
 	var out []Span
 	for _, t := range ts {
@@ -29,9 +29,9 @@ func Spans(ts []Tensor, lo, hi int) []Span {
 	slices.SortFunc(out, func(a, b Span) int { return a.Lo - b.Lo })
 	joined := out[:0]
 	for _, s := range out {
-		if n := len(joined); n > 0 && joined[n-1].Hi == s.Lo && joined[n-1].Decay == s.Decay &&
+		if n := len(joined); n > 0 && joined[n-1].Hi >= s.Lo && joined[n-1].Decay == s.Decay &&
 			joined[n-1].Load == s.Load {
-			joined[n-1].Hi = s.Hi
+			joined[n-1].Hi = max(joined[n-1].Hi, s.Hi)
 			continue
 		}
 		joined = append(joined, s)

@@ -24,12 +24,18 @@ type Shard struct{ Lo, Hi int }
 
 // NewStore returns the store of a rank, with an empty arena.
 func NewStore(p *program.Program, mesh comm.Mesh, id int) Store {
+	s := layOut(p, mesh, id)
+	s.Arena = alignedBytes(s.Stage.Arena.Size)
+	return s
+}
+
+// layOut returns the store of a rank, without its arena.
+func layOut(p *program.Program, mesh comm.Mesh, id int) Store {
 	s := Store{Data: p, ID: id, Coord: map[string]int{}}
 	for i, c := range mesh.Coord(id) {
 		s.Coord[mesh[i].Name] = c
 	}
 	s.Stage = &p.Stages[s.Coord[program.StageAxis]]
-	s.Arena = alignedBytes(s.Stage.Arena.Size)
 	for i := range s.Stage.Buckets {
 		b := &s.Stage.Buckets[i]
 		n, parts := p.Along(s.Coord, p.Atoms(b.Shard))

@@ -1,6 +1,7 @@
 package tensors
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 type extent struct {
 	size  int // logical
 	width int // of the local part, padding included
+	pitch int // width, and that of what lies between two parts: other parameters
 	first int // logical index of the local part's first element
 	count int // elements of the local part that are not padding
 }
@@ -21,9 +23,11 @@ type Tensor struct {
 	Name   string
 	param  *program.Param
 	layer  int
-	Offset int  // of the local part in the flat space, in elements; -1 if another stage has it
-	Number int  // number of its first element in the whole model; see numberParams
-	Local  int  // elements of the local part with padding; 0 if another stage has it
+	Offset int // of the local part in the flat space, in elements; -1 if another stage has it
+	Number int // number of its first element in the whole model; see numberParams
+	// elements from the local part's first to its last, with padding and other parameters between; 0 if another stage
+	// has it
+	Local  int
 	second bool // a copy: the first stage has it too, and owns it
 	dims   []extent
 }
@@ -34,13 +38,13 @@ func Of(p *program.Program, coord map[string]int) []Tensor {
 	first := numberParams(p.Params)
 	for i := range p.Params {
 		par := &p.Params[i]
-		dims, local := extents(p, par.Dims, coord)
+		dims := extents(p, par.Dims, coord)
 		for layer := range par.Layers {
 			t := Tensor{Name: strings.ReplaceAll(par.Name, "{layer}", strconv.Itoa(layer)), param: par, layer: layer,
 				Offset: -1, dims: dims}
 			t.Offset, t.second = findParam(&p.Stages[coord[program.StageAxis]], par, layer)
 			if t.Offset >= 0 {
-				t.Local = local
+				t.Local = span(dims)
 			}
 			t.Number = first[i] + layer*t.elems()
 			out = append(out, t)
@@ -67,24 +71,53 @@ func findParam(s *program.Stage, p *program.Param, layer int) (offset int, secon
 	return -1, false
 }
 
-func extents(p *program.Program, dims []program.Dim, coord map[string]int) (out []extent, local int) {
-	local = 1
-	for _, d := range dims {
+func extents(p *program.Program, dims []program.Dim, coord map[string]int) (out []extent) {
+	for i, d := range dims {
 		part, parts := 0, 1
 		for _, a := range d.Axes {
 			part += coord[a] * parts
 			parts *= p.AxisSize(a)
 		}
-		e := extent{size: d.Size, width: (d.Size + parts - 1) / parts}
+		e := extent{size: d.Size, width: cmp.Or(d.Width, (d.Size+parts-1)/parts)}
 		e.first = min(part*e.width, d.Size)
 		e.count = min(e.width, d.Size-e.first)
+		if d.Pitch > 0 {
+			return append(out, e.joined(dims[i+1:], d.Pitch))
+		}
+		e.pitch = e.width
 		out = append(out, e)
-		local *= e.width
 	}
 	if len(out) == 0 {
-		out = []extent{{1, 1, 0, 1}}
+		out = []extent{{size: 1, width: 1, pitch: 1, count: 1}}
 	}
-	return out, local
+	return out
+}
+
+// joined returns the extent as one dim with the dims after it, none of which is split.
+func (e extent) joined(after []program.Dim, pitch int) extent {
+	n := 1
+	for _, d := range after {
+		n *= d.Size
+	}
+	return extent{size: e.size * n, width: e.width * n, pitch: pitch, first: e.first * n, count: e.count * n}
+}
+
+// span returns the number of elements from the first to the last one of a part.
+func span(dims []extent) int {
+	n, stride := 1, 1
+	for i := len(dims) - 1; i >= 0; i-- {
+		if dims[i].width == 0 {
+			return 0
+		}
+		n += (dims[i].width - 1) * stride
+		stride *= dims[i].pitch
+	}
+	return n
+}
+
+// isApart reports whether other parameters lie between the elements of the local part.
+func (t *Tensor) isApart() bool {
+	return slices.ContainsFunc(t.dims, func(d extent) bool { return d.pitch > d.width })
 }
 
 // elems returns the number of elements of the logical tensor.
@@ -106,12 +139,12 @@ func (t *Tensor) Runs(lo, hi int, f func(local, logical, n int)) {
 	if last.width == 0 {
 		return
 	}
-	for row := lo / last.width; row*last.width < hi; row++ {
+	for row := lo / last.pitch; row*last.pitch < hi; row++ {
 		base, ok := t.logicalRow(row)
 		if !ok {
 			continue
 		}
-		at := row * last.width
+		at := row * last.pitch
 		from, to := max(lo-at, 0), min(hi-at, last.count)
 		if from < to {
 			f(at+from, base*last.size+last.first+from, to-from)
@@ -125,8 +158,8 @@ func (t *Tensor) logicalRow(row int) (logical int, ok bool) {
 	stride := 1
 	for i := len(t.dims) - 2; i >= 0; i-- {
 		d := &t.dims[i]
-		at := row % d.width
-		row /= d.width
+		at := row % d.pitch
+		row /= d.pitch
 		if at >= d.count {
 			return 0, false
 		}
@@ -143,8 +176,11 @@ func (t *Tensor) slab(from, to int) (lo, hi int) {
 	if a >= b || d.width == 0 {
 		return 0, 0
 	}
-	stride := t.Local / d.width
-	return a * stride, b * stride
+	stride := 1
+	for _, e := range t.dims[1:] {
+		stride *= e.pitch
+	}
+	return a * stride, min(b*stride, t.Local)
 }
 
 // isSplitOver reports whether any dimension of the tensor is split over the atom.

@@ -3,6 +3,7 @@ package tensors
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,7 +55,30 @@ var splits = map[string]*program.Program{
 	"columns, zero":  split(2, 2, nil, []string{"tp"}, true),
 	"rows of 3":      split(3, 1, []string{"tp"}, nil, false), // 2 + 2 + 1: padded
 	"both":           split(2, 2, []string{"dp"}, []string{"tp"}, false),
-	"rows over both": split(2, 2, []string{"dp", "tp"}, nil, false), // 2 + 2 + 1 + 0
+	"rows over both": split(2, 2, []string{"dp", "tp"}, nil, false),         // 2 + 2 + 1 + 0
+	"padded rows":    padded(split(2, 1, []string{"tp"}, nil, false), 0, 4), // 4 + 1
+	"padded columns": padded(split(2, 2, nil, []string{"tp"}, true), 1, 5),  // 5 + 2
+	"apart":          apart(split(2, 1, []string{"tp"}, nil, false), 12),
+	"apart, zero":    apart(split(2, 2, nil, []string{"tp"}, true), 7),
+}
+
+// grouped returns the program with a matrix of 3 columns, each of two elements.
+func grouped(p *program.Program) *program.Program {
+	p.Params[0].Dims[1].Size = 3
+	p.Params[0].Dims = append(p.Params[0].Dims, program.Dim{Name: "group", Size: 2})
+	return p
+}
+
+// apart returns the program with rows of the matrix that begin every pitch elements.
+func apart(p *program.Program, pitch int) *program.Program {
+	p.Params[0].Dims[1].Pitch = pitch
+	return p
+}
+
+// padded returns the program with wider parts of a dim of the matrix.
+func padded(p *program.Program, dim, width int) *program.Program {
+	p.Params[0].Dims[dim].Width = width
+	return p
 }
 
 // start returns the stores of all ranks of a program.
@@ -255,5 +279,91 @@ func TestRowsCoverEachElementOnce(t *testing.T) {
 				t.Errorf("%s: element %d occurs %d times", name, i, seen[strconv.Itoa(i)])
 			}
 		}
+	}
+}
+
+// sideBySide returns a program with a second matrix: side by side with the first one, or behind it. With groups, each
+// column of the first one has two elements.
+func sideBySide(adjacent, shard, groups bool) *program.Program {
+	p := split(2, 2, nil, []string{"tp"}, shard)
+	x := p.Params[0]
+	x.Name, x.Dims = "layers.{layer}.x", slices.Clone(x.Dims)
+	x.Dims[1].Size = 5
+	x.Places = []program.Place{{Segment: 0, Class: 0, Offset: 23}}
+	if adjacent { // rows of 4 and 3 elements
+		x.Places[0].Offset, x.Dims[1].Pitch, p.Params[0].Dims[1].Pitch = 7, 7, 7
+	}
+	if groups {
+		p = grouped(p)
+	}
+	p.Params = append(p.Params, x)
+	return p
+}
+
+// Parameters that lie side by side have the values that they have one after the other, and the optimizer treats them as
+// one span.
+func TestParametersSideBySide(t *testing.T) {
+	for i := range 4 {
+		shard, groups := i%2 > 0, i/2 > 0
+		one, other := sideBySide(true, shard, groups), sideBySide(false, shard, groups)
+		kinds := []kind{paramKind(one)}
+		if !bytes.Equal(saved(t, startInitialized(one), kinds), saved(t, startInitialized(other), kinds)) {
+			t.Errorf("shard=%v groups=%v: other initial parameters side by side", shard, groups)
+		}
+	}
+	ts := Of(sideBySide(true, false, false), map[string]int{})
+	want := []Span{{3, 38, true, nil}, {38, 45, false, nil}, {45, 80, true, nil}}
+	if got := Spans(ts, 0, 96); !slices.Equal(got, want) {
+		t.Errorf("spans %v, want %v", got, want)
+	}
+}
+
+// A copy of the state has what a checkpoint has, and nothing that another rank saves; it stays as it was taken.
+func TestStateCopy(t *testing.T) {
+	narrow := split(2, 2, nil, []string{"tp"}, true)
+	narrow.Types = program.Types{Compute: program.F64, Params: program.BF16, Grads: program.F64, Reduce: program.F64,
+		Master: program.F64, Moments: program.F32}
+	narrow.Stages[0].Arena.Master = program.Region{Offset: 6144, Size: 1024}
+	narrow.Stages[0].Arena.Size += 1024
+	all := maps.Clone(splits)
+	all["narrow"], all["side by side"] = narrow, sideBySide(true, true, false)
+	for name, p := range all {
+		c := start(p)
+		for _, s := range c.All {
+			s.Initialize(9)
+			fill := func(k kind) {
+				region := k.region(&s.Stage.Arena)
+				x := make([]float64, region.Size/k.elem.Size())
+				for i := range x {
+					x[i] = float64(s.ID*1000 + i)
+				}
+				Write(s, k.elem, region.Offset, x)
+			}
+			for _, k := range momentKinds(p) {
+				fill(k)
+			}
+		}
+		kinds := append([]kind{weightKind(p)}, momentKinds(p)...)
+		want := saved(t, c, kinds)
+		taken := c.NewStateCopy()
+		bytesTaken := int64(0)
+		for i, s := range c.All {
+			taken.Take(s, 1+i%2)
+			clear(s.Arena)
+			bytesTaken += int64(len(taken.All[i].Arena))
+		}
+		if got := saved(t, &taken.Stores, kinds); !bytes.Equal(got, want) {
+			t.Errorf("%s: the copy differs", name)
+		}
+		mesh := make(comm.Mesh, len(p.Mesh))
+		for i, a := range p.Mesh {
+			mesh[i] = comm.Axis(a)
+		}
+		if n := StateCopyBytes(p, mesh); n != bytesTaken || n == 0 {
+			t.Errorf("%s: %d bytes, said to be %d", name, bytesTaken, n)
+		}
+	}
+	if n := StateCopyBytes(splits["dp 2"], comm.Mesh{{Name: "tp", Size: 1}, {Name: "dp", Size: 2}}); n != 1024+2*2048 {
+		t.Errorf("two replicas without ZeRO copy %d bytes; one of them is enough", n)
 	}
 }

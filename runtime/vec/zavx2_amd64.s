@@ -5636,46 +5636,28 @@ each64done:
 	MOVQ         CX, R11
 
 each65many:
-	CMPQ         R11, $+32
+	CMPQ         R11, $+16
 	JLT          each65manyend
 	VMOVUPS      (DX)(R10*4), Y6
 	VMOVUPS      32(DX)(R10*4), Y10
-	VMOVUPS      64(DX)(R10*4), Y13
-	VMOVUPS      96(DX)(R10*4), Y16
 	VMOVUPS      (DI)(R10*4), Y8
 	VMOVUPS      32(DI)(R10*4), Y11
-	VMOVUPS      64(DI)(R10*4), Y14
-	VMOVUPS      96(DI)(R10*4), Y17
 	VADDPS       Y0, Y6, Y6
 	VADDPS       Y0, Y10, Y10
-	VADDPS       Y0, Y13, Y13
-	VADDPS       Y0, Y16, Y16
 	VMOVUPS      (SI)(R10*4), Y9
 	VMOVUPS      32(SI)(R10*4), Y12
-	VMOVUPS      64(SI)(R10*4), Y15
-	VMOVUPS      96(SI)(R10*4), Y18
 	VFMSUB132PS  Y9, Y5, Y6
 	VFMSUB132PS  Y12, Y5, Y10
-	VFMSUB132PS  Y15, Y5, Y13
-	VFMSUB132PS  Y18, Y5, Y16
 	VSUBPS       Y3, Y8, Y8
 	VSUBPS       Y3, Y11, Y11
-	VSUBPS       Y3, Y14, Y14
-	VSUBPS       Y3, Y17, Y17
 	VFNMADD231PS Y7, Y8, Y6
 	VFNMADD231PS Y7, Y11, Y10
-	VFNMADD231PS Y7, Y14, Y13
-	VFNMADD231PS Y7, Y17, Y16
 	VMULPS       Y4, Y6, Y6
 	VMULPS       Y4, Y10, Y10
-	VMULPS       Y4, Y13, Y13
-	VMULPS       Y4, Y16, Y16
 	VMOVUPS      Y6, (BX)(R10*4)
 	VMOVUPS      Y10, 32(BX)(R10*4)
-	VMOVUPS      Y13, 64(BX)(R10*4)
-	VMOVUPS      Y16, 96(BX)(R10*4)
-	ADDQ         $+32, R10
-	SUBQ         $+32, R11
+	ADDQ         $+16, R10
+	SUBQ         $+16, R11
 	JMP          each65many
 
 each65manyend:

@@ -14,6 +14,7 @@ import (
 	"github.com/mmcloughlin/avo/printer"
 
 	"github.com/planc-dev/planc/tools/avo/align"
+	"github.com/planc-dev/planc/tools/avo/vex"
 )
 
 // root is the repository, relative to the folder of this module.
@@ -24,20 +25,21 @@ const root = ".."
 var files = []struct {
 	name string
 	emit func(c *build.Context)
+	avx2 bool // must run without AVX-512
 }{
-	{"runtime/cpu/asm/zisa", isa},
-	{"runtime/cpu/asm/zgemm512", gemm512},
-	{"runtime/cpu/asm/zgemm256", gemm256},
-	{"runtime/cpu/asm/zgemm16", gemm16},
-	{"runtime/cpu/asm/ztiles", tiles},
-	{"runtime/cpu/asm/zpack512", pack512},
-	{"runtime/cpu/asm/zsplit512", split512},
-	{"bench/gemm/zlimit", limit},
+	{"runtime/cpu/asm/zisa", isa, true},
+	{"runtime/cpu/asm/zgemm512", gemm512, false},
+	{"runtime/cpu/asm/zgemm256", gemm256, true},
+	{"runtime/cpu/asm/zgemm16", gemm16, false},
+	{"runtime/cpu/asm/ztiles", tiles, false},
+	{"runtime/cpu/asm/zpack512", pack512, false},
+	{"runtime/cpu/asm/zsplit512", split512, false},
+	{"bench/gemm/zlimit", limit, false},
 }
 
 func main() {
 	for _, f := range files {
-		asm, stubs, err := generate(f.name, f.emit)
+		asm, stubs, err := generate(f.name, f.emit, f.avx2)
 		if err == nil {
 			err = os.WriteFile(filepath.Join(root, f.name+"_amd64.s"), asm, 0o644)
 		}
@@ -55,7 +57,7 @@ func main() {
 var packages = map[string]string{"runtime/cpu/asm": "asm"}
 
 // generate returns the assembly of a file and the Go declarations of its functions.
-func generate(name string, emit func(c *build.Context)) (asm, stubs []byte, err error) {
+func generate(name string, emit func(c *build.Context), avx2 bool) (asm, stubs []byte, err error) {
 	c := build.NewContext()
 	emit(c)
 	file, err := c.Result()
@@ -64,6 +66,11 @@ func generate(name string, emit func(c *build.Context)) (asm, stubs []byte, err 
 	}
 	if err := pass.Compile.Execute(file); err != nil {
 		return nil, nil, err
+	}
+	if avx2 {
+		if err := vex.Check(file); err != nil {
+			return nil, nil, err
+		}
 	}
 	cfg := printer.Config{Name: "tools/avo", Pkg: cmp.Or(packages[path.Dir(name)], "main")}
 	asm, err = printed(printer.NewGoAsm(cfg), file)

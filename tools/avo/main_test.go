@@ -11,7 +11,7 @@ import (
 func TestCurrent(t *testing.T) {
 	known := map[string]bool{}
 	for _, f := range files {
-		asm, stubs, err := generate(f.name, f.emit)
+		asm, stubs, err := generate(f.name, f.emit, f.avx2)
 		if err != nil {
 			t.Errorf("%s: %v", f.name, err)
 			continue

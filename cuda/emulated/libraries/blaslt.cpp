@@ -1,12 +1,13 @@
 // cuBLASLt: column-major GEMMs on the host. Sums are accumulated in f32, in eight partial sums, or in f64.
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include "gpu.h"
 
 #define PROTOTYPE(needed, result, name, params, args) extern "C" result name params;
 PLANC_LT(PROTOTYPE)
 
-enum { NOT_INITIALIZED = 1, INVALID = 7, NOT_SUPPORTED = 15 };
+enum { NOT_INITIALIZED = 1, INVALID = 7, EXECUTION_FAILED = 13, NOT_SUPPORTED = 15 };
 
 struct planc_lt_desc { int compute, scale, trans[2], epilogue; char *bias, *aux; int64_t auxLd, auxStride; int biasType; float *scales[2]; };
 struct planc_lt_layout { int type, batch; uint64_t rows, cols; int64_t ld, stride; };
@@ -25,8 +26,8 @@ static const size_t needed = 64 << 10; // bytes of workspace that an algorithm n
 	}
 
 size_t cublasLtGetVersion(void) { return 130100; }
-const char *cublasLtGetStatusName(cublasStatus_t s) { return s == NOT_SUPPORTED ? "CUBLAS_STATUS_NOT_SUPPORTED" : s == INVALID ? "CUBLAS_STATUS_INVALID_VALUE" : "CUBLAS_STATUS_NOT_INITIALIZED"; }
-const char *cublasLtGetStatusString(cublasStatus_t s) { return s == NOT_SUPPORTED ? "the functionality requested is not supported" : s == INVALID ? "an unsupported value or parameter was passed to the function" : "the library was not initialized"; }
+const char *cublasLtGetStatusName(cublasStatus_t s) { return s == NOT_SUPPORTED ? "CUBLAS_STATUS_NOT_SUPPORTED" : s == INVALID ? "CUBLAS_STATUS_INVALID_VALUE" : s == EXECUTION_FAILED ? "CUBLAS_STATUS_EXECUTION_FAILED" : "CUBLAS_STATUS_NOT_INITIALIZED"; }
+const char *cublasLtGetStatusString(cublasStatus_t s) { return s == NOT_SUPPORTED ? "the functionality requested is not supported" : s == INVALID ? "an unsupported value or parameter was passed to the function" : s == EXECUTION_FAILED ? "the GPU program failed to execute" : "the library was not initialized"; }
 
 LT(cublasLtCreate, (cublasLtHandle_t *h), { if (!current) return NOT_INITIALIZED; *h = make<cublasLtContext>(PRODUCT); })
 LT(cublasLtDestroy, (cublasLtHandle_t h), { if (!is<cublasLtContext>(h, PRODUCT)) return NOT_INITIALIZED; h->live = false; })
@@ -74,6 +75,16 @@ static bool fits(cublasLtMatmulDesc_t x, cublasLtMatrixLayout_t a, cublasLtMatri
 	return m == d->rows && n == d->cols && k == k2 && a->batch == d->batch && b->batch == d->batch && a->ld >= (int64_t)a->rows && b->ld >= (int64_t)b->rows && d->ld >= (int64_t)d->rows;
 }
 
+// refuses reports whether the library refuses an epilogue, because PLANC_EMULATED_EPILOGUES=8 says that leading
+// dimensions must be multiples of 8.
+static bool refuses(cublasLtMatmulDesc_t x, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t d) {
+	const char *n = getenv("PLANC_EMULATED_EPILOGUES");
+	int64_t by = n && *n ? atol(n) : 1;
+	if (x->epilogue == 1 || (a->ld % by == 0 && b->ld % by == 0 && d->ld % by == 0)) return false;
+	say("cuBLASLt refuses epilogue %d", x->epilogue);
+	return true;
+}
+
 // known reports whether the library has a GEMM of these types: operands of one type, and a result of the
 // same type or, for 16-bit operands, of f32.
 static bool known(cublasLtMatmulDesc_t x, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t d) {
@@ -89,16 +100,20 @@ static bool known(cublasLtMatmulDesc_t x, cublasLtMatrixLayout_t a, cublasLtMatr
 	return d->type == a->type || d->type == 0;
 }
 LT(cublasLtMatmulAlgoGetHeuristic, (cublasLtHandle_t h, cublasLtMatmulDesc_t x, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
-	cublasLtMatmulPreference_t p, int, cublasLtMatmulHeuristicResult_t *results, int *got), {
+	cublasLtMatmulPreference_t p, int asked, cublasLtMatmulHeuristicResult_t *results, int *got), {
 	if (!is<cublasLtContext>(h, PRODUCT)) return NOT_INITIALIZED;
 	if (!fits(x, a, b, d) || c->type != d->type) return INVALID;
-	if (!known(x, a, b, d)) return NOT_SUPPORTED;
-	memset((void *)results, 0, sizeof *results);
-	results->algo.data[0] = 42;
-	// as if it needed every alignment that is promised
-	for (int i = 0; i < 4; i++) results->algo.data[1 + i] = p->align[i];
-	results->workspaceSize = std::min(p->workspace, needed);
-	*got = 1;
+	if (!known(x, a, b, d) || refuses(x, a, b, d)) return NOT_SUPPORTED;
+	*got = std::min(asked, 3);
+	for (int k = 0; k < *got; k++) {
+		auto &found = results[k];
+		memset((void *)&found, 0, sizeof found);
+		found.algo.data[0] = 42;
+		// as if it needed every alignment that is promised
+		for (int i = 0; i < 4; i++) found.algo.data[1 + i] = p->align[i];
+		found.algo.data[5] = k;
+		found.workspaceSize = std::min(p->workspace, needed);
+	}
 })
 
 static double get(const char *p, int type, uint64_t i) {
@@ -136,6 +151,7 @@ struct Matmul {
 	double alpha, beta;
 	size_t size, scratch; // bytes of workspace, and how many of them are used
 	bool tf32;
+	uint64_t way; // number of the algorithm, which decides the order of sums
 };
 
 // pack stores the rows of op(A), or the columns of op(B), one after the other.
@@ -158,12 +174,17 @@ template <class T> static std::vector<T> pack(const char *p, const planc_lt_layo
 	return v;
 }
 
-template <class T> static T dot(const T *a, const T *b, uint64_t k) {
+// dot adds in an order that depends on the number of the algorithm: the partial sums of the first are added in pairs,
+// those of others one after the other.
+template <class T> static T dot(const T *a, const T *b, uint64_t k, uint64_t way) {
 	T part[8] = {};
 	uint64_t i = 0;
 	for (; i + 8 <= k; i += 8)
 		for (int j = 0; j < 8; j++) part[j] += a[i + j] * b[i + j];
 	for (; i < k; i++) part[i % 8] += a[i] * b[i];
+	T sum = 0;
+	for (int j = 0; way && j < 8; j++) sum += part[(way + j) % 8];
+	if (way) return sum;
 	return ((part[0] + part[4]) + (part[2] + part[6])) + ((part[1] + part[5]) + (part[3] + part[7]));
 }
 
@@ -191,7 +212,7 @@ template <class T> static void whole(const Matmul &m) {
 		for (uint64_t j = 0; j < cols; j++)
 			for (uint64_t i = 0; i < rows; i++) {
 				uint64_t at = batch * m.d.stride + j * m.d.ld + i, aux = batch * m.x.auxStride + j * m.x.auxLd + i;
-				T v = (T)alpha * dot(&a[i * depth], &b[j * depth], depth);
+				T v = (T)alpha * dot(&a[i * depth], &b[j * depth], depth, m.way);
 				if (m.beta != 0) v += (T)m.beta * (T)get(m.pc, m.c.type, batch * m.c.stride + j * m.c.ld + i);
 				if (e & BIAS) v += (T)get(m.x.bias, m.x.biasType < 0 ? m.d.type : m.x.biasType, i);
 				if (e & GELU) {
@@ -231,8 +252,12 @@ LT(cublasLtMatmul, (cublasLtHandle_t h, cublasLtMatmulDesc_t x, const void *alph
 	if (algo->data[0] != 42 || (uintptr_t)a % algo->data[1] || (uintptr_t)b % algo->data[2] || (uintptr_t)c % algo->data[3] || (uintptr_t)d % algo->data[4]) return INVALID;
 	if (!fits(x, la, lb, ld) || !known(x, la, lb, ld)) return INVALID;
 	Matmul m = {*x, *la, *lb, *lc, *ld, (const char *)a, (const char *)b, (const char *)c, (char *)d, (char *)workspace,
-		get((const char *)alpha, x->scale, 0), get((const char *)beta, x->scale, 0), size, std::min(size, needed), x->compute == planc_lt_compute_tf32};
+		get((const char *)alpha, x->scale, 0), get((const char *)beta, x->scale, 0), size, std::min(size, needed),
+        x->compute == planc_lt_compute_tf32, algo->data[5]};
+	timedGEMM = algo->data[5] + (x->epilogue == BGRAD_A ? 3 : 0);
 	Context *on = s->context;
-	std::string text = "stream " + std::to_string(s->id) + ": GEMM " + std::to_string(ld->cols) + "x" + std::to_string(ld->rows) + "x" + std::to_string(x->trans[0] ? la->rows : la->cols);
+	std::string text = "stream " + std::to_string(s->id) + ": GEMM " + std::to_string(ld->cols) + "x" + std::to_string(ld->rows) + "x" + std::to_string(x->trans[0] ? la->rows : la->cols) + ", epilogue " + std::to_string(x->epilogue);
+	std::string types = " of types " + std::to_string(la->type) + " " + std::to_string(lb->type) + " " + std::to_string(ld->type) + ", transposed " + std::to_string(x->trans[0]) + std::to_string(x->trans[1]);
+	if (loadsLate(on, text.substr(text.find("GEMM")) + types + ", batch " + std::to_string(ld->batch))) return EXECUTION_FAILED;
 	r = put(s, text, [=] { return execute(on, m); });
 })

@@ -10,7 +10,7 @@ extern "C" {
 #define PROTOTYPE(needed, result, name, params, args) extern "C" result name params;
 PLANC_DNN(PROTOTYPE)
 
-enum { NOT_INITIALIZED = 1001, BAD_PARAM = 2000, NOT_SUPPORTED = 3000, INTERNAL = 4000 };
+enum { NOT_INITIALIZED = 1001, BAD_PARAM = 2000, NOT_SUPPORTED = 3000, INTERNAL = 4000, EXECUTION_FAILED = 5000 };
 
 struct cudnnContext : Object { Stream *stream = nullptr; };
 
@@ -36,7 +36,7 @@ static int no(int code, const char *text) { why = text; return code; }
 	}
 
 size_t cudnnGetVersion(void) { return 92600; }
-const char *cudnnGetErrorString(cudnnStatus_t s) { return s == NOT_SUPPORTED ? "CUDNN_STATUS_NOT_SUPPORTED" : s == BAD_PARAM ? "CUDNN_STATUS_BAD_PARAM" : s == INTERNAL ? "CUDNN_STATUS_INTERNAL_ERROR" : "CUDNN_STATUS_NOT_INITIALIZED"; }
+const char *cudnnGetErrorString(cudnnStatus_t s) { return s == NOT_SUPPORTED ? "CUDNN_STATUS_NOT_SUPPORTED" : s == BAD_PARAM ? "CUDNN_STATUS_BAD_PARAM" : s == INTERNAL ? "CUDNN_STATUS_INTERNAL_ERROR" : s == EXECUTION_FAILED ? "CUDNN_STATUS_EXECUTION_FAILED" : "CUDNN_STATUS_NOT_INITIALIZED"; }
 void cudnnGetLastErrorString(char *to, size_t n) {
 	if (n) to[std::min(why.copy(to, n - 1), n - 1)] = 0;
 }
@@ -327,6 +327,7 @@ DNN(cudnnBackendExecute, (cudnnHandle_t h, cudnnBackendDescriptor_t p, cudnnBack
 	run.workspace = (char *)pack->one(planc_dnn_pack_workspace), run.scratch = needs(plan);
 	Context *on = h->stream->context;
 	std::string text = "stream " + std::to_string(h->stream->id) + ": attention of " + std::to_string(run.ops.size()) + " operations";
+	if (loadsLate(on, "the plan of attention at " + std::to_string((uint64_t)plan))) return no(EXECUTION_FAILED, "the GPU program failed to execute");
 	auto shared = std::make_shared<Run>(run);
 	r = put(h->stream, text, [=] { Run own = *shared; return own.execute(on); });
 })

@@ -300,6 +300,12 @@ static int check(Function *f, const unsigned *g, const unsigned *b, unsigned sha
 	return (int)shared > f->shared ? INVALID_VALUE : 0;
 }
 
+bool loadsLate(Context *c, const std::string &kernel) {
+	if (eagerLoading() || !c->loaded.insert(kernel).second || !c->stepping) return false;
+	fprintf(stderr, "emulated GPU: device %d loads code in a training step, for %s\n", c->device, kernel.c_str());
+	return true;
+}
+
 // lazilyLoaded loads the code of a kernel at its first launch. It waits for all work of the context, as a real driver
 // may, and is not allowed in a capture.
 static int lazilyLoaded(Function *f) {
@@ -310,6 +316,12 @@ static int lazilyLoaded(Function *f) {
 	}
 	f->module->loaded.insert(f->kernel);
 	return 0;
+}
+
+// beginsStep reports whether a training step begins with the kernel, as PLANC_EMULATED_STEP says.
+static bool beginsStep(const Function *f) {
+	const char *name = getenv("PLANC_EMULATED_STEP");
+	return name && !strcmp(name, f->kernel->name);
 }
 
 // launch enqueues a kernel on a stream, with a copy of its arguments.
@@ -323,6 +335,10 @@ static int launch(Function *f, const unsigned *g, const unsigned *b, unsigned sh
 	}
 	struct { uint32_t grid[3], block[3]; } shape = {{g[0], g[1], g[2]}, {b[0], b[1], b[2]}};
 	Context *c = s->context;
+	if (beginsStep(f) && !c->stepping) {
+		c->stepping = true;
+		say("device %d begins its first step", c->device);
+	}
 	char text[256];
 	snprintf(text, sizeof text, "stream %d: %s <%u,%u,%u|%u,%u,%u>", s->id, f->kernel->name, g[0], g[1], g[2], b[0], b[1], b[2]);
 	return put(s, text, [=]() -> std::string {

@@ -128,8 +128,8 @@ static bool received(const Part &p) {
 	return true;
 }
 
-// met does this rank's part of a collective if all ranks have contributed. When all ranks are in this
-// collective, all have left the previous one.
+// met does this rank's part of a collective if all ranks have contributed. When all ranks are in this group of
+// collectives, all have left the groups before it; the collectives of one group complete in any order.
 static bool met(const Part &p) {
 	World *w = p.comm->world;
 	for (int r = 0; r < w->ranks; r++)
@@ -148,7 +148,7 @@ static bool met(const Part &p) {
 	std::vector<const Part *> all;
 	for (const Part &q : parts) all.push_back(&q);
 	compute(all);
-	if (p.turn > 0) unlink(name(w, "turn", p.turn - 1, p.comm->rank).c_str());
+	for (long t = p.first - 1; t >= 0 && !unlink(name(w, "turn", t, p.comm->rank).c_str()); t--) {}
 	return true;
 }
 

@@ -47,6 +47,8 @@ struct Object {
 
 struct Context : Object {
 	int device = 0, users = 0, lost = 0; // lost: the code that each call returns after work has failed
+	bool stepping = false;              // its first training step has begun
+	std::set<std::string> loaded;       // kernels of libraries whose code is loaded
 	std::set<Context *> reach;          // contexts whose memory its kernels may use
 	std::vector<Work> work;             // not yet done
 };
@@ -80,6 +82,7 @@ struct Node {
 	std::vector<int> needs;           // preceding nodes
 	std::vector<Part> parts;
 	Context *context;
+	int priority;
 };
 
 struct Graph : Object {
@@ -97,6 +100,7 @@ struct Stream : Object {
 	Graph *graph = nullptr; // the graph that it is captured into
 	std::set<int> at;       // the nodes that the next work waits for
 	bool origin = false;
+	int priority = 0;
 };
 
 struct Event : Object {
@@ -122,6 +126,7 @@ struct Part {
 	int type, op, peer;
 	struct ncclComm *comm;
 	long turn = -1; // sequence number in the communicator, or of the pair of ranks
+	long first = 0; // the turn of the first collective of the same group and communicator
 };
 
 // An Op is enqueued work.
@@ -141,6 +146,7 @@ struct Op {
 extern pthread_mutex_t mutex;
 extern thread_local Context *current;
 extern thread_local Graph *capturing;
+extern thread_local int timedGEMM; // number of the last GEMM, by which elapsed times are chosen
 
 // objects
 template <class T> T *make(Kind kind);
@@ -172,6 +178,9 @@ void wake();                          // waiting hosts look again
 void await(const std::function<std::string()> &why); // a host waits for other hosts until why returns ""
 void progress(const Work &target);     // a host polls: one more piece of work runs
 void fault(Context *c, int code, const std::string &why); // work has failed
+
+// loadsLate loads a library's kernel at its first launch, and reports whether a training step has begun before
+bool loadsLate(Context *c, const std::string &kernel);
 
 // communication (nccl.cpp)
 void begin(const Work &w);                               // a collective's work is at the head of its stream

@@ -211,7 +211,9 @@ std::vector<Work> issue(const Work &w) {
 	std::vector<Work> before;
 	for (Part &p : w->parts) {
 		if (p.comm->last && p.comm->last != w) before.push_back(p.comm->last);
+		if (p.comm->last != w) p.comm->first = p.comm->turns;
 		p.comm->last = w;
+		p.first = p.comm->first;
 		if (pairwise(p)) {
 			Line &line = mine(p), &other = theirs(p);
 			p.turn = line.size();
@@ -345,14 +347,35 @@ std::string missing(const Work &w) {
 	return s.empty() ? "others, which wait themselves" : s;
 }
 
-// connect connects ranks and their peers at their first message: the host waits until the peers have called their parts,
-// which is not possible in a capture. Ranks of other processes connect when they join.
+// atFirstUse reports whether the call connects ranks: their first message, and the first collective of a kind unless
+// NCCL_RUNTIME_CONNECT=0, as in NCCL 2.22 and later. Ranks of other processes connect when they join.
+static bool atFirstUse(const Part &p) {
+	const World *w = p.comm->world;
+	if (pairwise(p)) return p.peer != p.comm->rank && w->far.empty() && !w->called.count({p.comm->rank, p.peer});
+	const char *connects = getenv("NCCL_RUNTIME_CONNECT");
+	return !(connects && !strcmp(connects, "0")) && !w->used.count({p.comm->rank, p.kind});
+}
+
+// connectsLate reports whether the call connects ranks after the device's first training step has begun. NCCL allocates
+// memory for that, and may wait for work of the device that waits for a peer.
+static bool connectsLate(const Part &p) {
+	if (!atFirstUse(p) || !p.comm->context->stepping) return false;
+	fprintf(stderr, "emulated GPU: device %d connects to other ranks in a training step, for %s\n", p.comm->context->device, text(p).c_str());
+	return true;
+}
+
+// connect connects ranks at first use. At their first message, the host waits until the peers have called their parts,
+// which is not possible in a capture.
 static void connect(const std::vector<std::pair<Stream *, Part>> &calls) {
 	std::vector<Part> first;
 	for (auto &c : calls) {
 		const Part &p = c.second;
-		if (!pairwise(p) || p.peer == p.comm->rank || !p.comm->world->far.empty()) continue;
-		if (!p.comm->world->called.insert({p.comm->rank, p.peer}).second) continue;
+		if (!atFirstUse(p)) continue;
+		if (!pairwise(p)) {
+			p.comm->world->used.insert({p.comm->rank, p.kind});
+			continue;
+		}
+		p.comm->world->called.insert({p.comm->rank, p.peer});
 		if (capturing) die("%s: rank %d exchanges its first message with rank %d in a capture", text(p).c_str(), p.comm->rank, p.peer);
 		first.push_back(p);
 	}
@@ -364,7 +387,9 @@ static void connect(const std::vector<std::pair<Stream *, Part>> &calls) {
 }
 
 // enqueue puts parts on their streams: the parts of a group on one stream are one piece of work.
-static void enqueue(const std::vector<std::pair<Stream *, Part>> &calls) {
+static int enqueue(const std::vector<std::pair<Stream *, Part>> &calls) {
+	for (auto &c : calls)
+		if (connectsLate(c.second)) return INVALID_USAGE;
 	std::vector<Stream *> streams;
 	for (auto &c : calls)
 		if (std::find(streams.begin(), streams.end(), c.first) == streams.end()) streams.push_back(c.first);
@@ -376,6 +401,7 @@ static void enqueue(const std::vector<std::pair<Stream *, Part>> &calls) {
 		put(s, name, nullptr, parts);
 	}
 	connect(calls);
+	return 0;
 }
 
 // call enqueues a call, or keeps it until the group ends.
@@ -386,14 +412,14 @@ static int call(Part p, cudaStream_t h) {
 	if (p.comm->error) return p.comm->error;
 	if (pairwise(p) && (p.peer < 0 || p.peer >= p.comm->world->ranks)) return INVALID_ARGUMENT;
 	if (depth) group.push_back({s, p});
-	else enqueue({{s, p}});
+	else return enqueue({{s, p}});
 	return 0;
 }
 NCCL(ncclGroupStart, (void), { depth++; })
 NCCL(ncclGroupEnd, (void), {
 	if (!depth) return INVALID_USAGE;
 	if (--depth == 0) {
-		enqueue(group);
+		r = enqueue(group);
 		group.clear();
 	}
 })

@@ -20,6 +20,7 @@ struct World {
 	std::map<long, Meeting> meetings;
 	std::map<std::pair<int, int>, std::pair<Line, Line>> lines; // by sender and receiver: sends and receives
 	std::set<std::pair<int, int>> called; // ranks of this process and the peers with which they have exchanged a message
+	std::set<std::pair<int, char>> used; // ranks of this process and the kinds of collectives that they have called
 	std::string far; // the directory of a world whose ranks are in several processes, otherwise ""
 	long parts = 0;  // how often it was split
 };
@@ -29,7 +30,7 @@ struct ncclComm : Object {
 	int rank, error = 0, color = 0, key = 0;
 	bool split = false;
 	ncclComm_t *part = nullptr;
-	long turns = 0;
+	long turns = 0, first = 0; // first: the turn of the first collective of the last group
 	Work last; // the last call
 };
 

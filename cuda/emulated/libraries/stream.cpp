@@ -1,5 +1,6 @@
 // Driver calls that enqueue work and order it: copies, events, graphs.
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "call.h"
 
@@ -7,7 +8,7 @@
 // captured into.
 CUresult put(Stream *s, const std::string &text, std::function<std::string()> run, const std::vector<Part> &parts) {
 	if (s->graph) {
-		Node n = {text, std::move(run), {s->at.begin(), s->at.end()}, parts, s->context};
+		Node n = {text, std::move(run), {s->at.begin(), s->at.end()}, parts, s->context, s->priority};
 		s->graph->nodes.push_back(n);
 		s->at = {(int)s->graph->nodes.size() - 1};
 		return 0;
@@ -32,6 +33,19 @@ static int copy(Stream *s, const char *what, uint64_t to, Kind kt, uint64_t from
 }
 CALL(cuMemcpyHtoDAsync_v2, (CUdeviceptr to, const void *from, size_t n, CUstream t), 1, { NEED(Stream, s, t, STREAM) r = copy(s, "upload", to, MEMORY, (uint64_t)from, PINNED, n); })
 CALL(cuMemcpyDtoHAsync_v2, (void *to, CUdeviceptr from, size_t n, CUstream t), 1, { NEED(Stream, s, t, STREAM) r = copy(s, "download", (uint64_t)to, PINNED, from, MEMORY, n); })
+// Copies that return when they are done. Host memory may be pageable. Streams that do not block do not order them.
+CALL(cuMemcpyHtoD_v2, (CUdeviceptr to, const void *from, size_t n), 1, {
+	Allocation *a = holds(to, n);
+	if (capturing) r = spoil();
+	else if (!a || a->kind != MEMORY) r = INVALID_VALUE;
+	else memcpy((void *)to, from, n);
+})
+CALL(cuMemcpyDtoH_v2, (void *to, CUdeviceptr from, size_t n), 1, {
+	Allocation *a = holds(from, n);
+	if (capturing) r = spoil();
+	else if (!a || a->kind != MEMORY) r = INVALID_VALUE;
+	else memcpy(to, (void *)from, n);
+})
 CALL(cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, size_t n, CUstream t), 1, {
 	NEED(Stream, s, t, STREAM)
 	r = to < from + n && from < to + n && n ? (int)INVALID_VALUE : copy(s, "copy", to, MEMORY, from, MEMORY, n);
@@ -48,9 +62,11 @@ CALL(cuMemsetD8Async, (CUdeviceptr to, unsigned char v, size_t n, CUstream t), 1
 	});
 })
 
-CALL(cuStreamCreateWithPriority, (CUstream *to, unsigned flags, int), 1, {
+CALL(cuStreamCreateWithPriority, (CUstream *to, unsigned flags, int priority), 1, {
 	if (flags != planc_stream_non_blocking) die("a stream that waits for the null stream is not emulated");
-	*to = (CUstream)(Object *)make<Stream>(STREAM);
+	Stream *s = make<Stream>(STREAM);
+	s->priority = priority;
+	*to = (CUstream)(Object *)s;
 })
 CALL(cuStreamDestroy_v2, (CUstream t), 1, { NEED(Stream, s, t, STREAM) s->live = false; })
 CALL(cuStreamSynchronize, (CUstream t), 1, {
@@ -101,12 +117,21 @@ CALL(cuEventSynchronize, (CUevent h), 1, {
 	drive({e->mark});
 	r = current->lost;
 })
+
+// elapsed returns one of the digits of PLANC_EMULATED_TIMES: that with the number of the thread's last GEMM, as the
+// digits repeat. It returns 1 without them. There is no clock, so that runs are reproducible.
+thread_local int timedGEMM = 0;
+static float elapsed() {
+	const char *digits = getenv("PLANC_EMULATED_TIMES");
+	size_t n = digits ? strlen(digits) : 0;
+	return n ? digits[timedGEMM % n] - '0' : 1;
+}
 CALL(cuEventElapsedTime, (float *ms, CUevent a, CUevent b), 1, {
 	NEED(Event, from, a, EVENT)
 	NEED(Event, to, b, EVENT)
 	if (!from->recorded || !to->recorded) return INVALID_HANDLE;
 	if ((from->mark && !from->mark->done) || (to->mark && !to->mark->done)) return NOT_READY;
-	*ms = 1; // there is no clock: runs are reproducible
+	*ms = elapsed();
 })
 
 CALL(cuStreamBeginCapture_v2, (CUstream t, CUstreamCaptureMode), 1, {
@@ -149,12 +174,14 @@ CALL(cuStreamEndCapture, (CUstream t, CUgraph *to), 1, {
 	if (r) g->live = false;
 	else *to = (CUgraph)(Object *)g;
 })
-CALL(cuGraphInstantiateWithFlags, (CUgraphExec *to, CUgraph h, unsigned long long), 1, {
+CALL(cuGraphInstantiateWithFlags, (CUgraphExec *to, CUgraph h, unsigned long long flags), 1, {
 	NEED(Graph, g, h, GRAPH)
 	Exec *x = make<Exec>(EXEC);
 	x->graph = new Graph(*g);
 	*to = (CUgraphExec)(Object *)x;
-	say("graph of %zu nodes", g->nodes.size());
+	size_t high = 0;
+	for (const Node &n : g->nodes) high += n.priority < 0;
+	say("graph of %zu nodes, %zu at high priority", g->nodes.size(), flags == planc_graph_node_priorities ? high : 0);
 })
 CALL(cuGraphLaunch, (CUgraphExec h, CUstream t), 1, {
 	NEED(Exec, x, h, EXEC)

@@ -19,6 +19,12 @@ var header []byte
 //go:embed serve.h
 var server []byte
 
+//go:embed races.h
+var racesHeader []byte
+
+//go:embed shadow.h
+var shadow []byte
+
 // flags make the compiler as strict as a GPU: a misaligned access or an index out of bounds traps.
 // Multiplications are not fused with additions, so that results are the same on every machine.
 var flags = []string{"-std=c++17", "-O1", "-DEMULATED", "-fno-strict-aliasing", "-ffp-contract=off", "-Wall", "-Werror",
@@ -81,7 +87,8 @@ func Build(dir, main string, sources map[string][]byte, entries []string) (*Mach
 		fmt.Fprintf(&b, "\t\tENTRY(%s),\n", e)
 	}
 	b.WriteString("\t});\n}\n")
-	files := map[string][]byte{"emulate.h": header, "serve.h": server, "main.cpp": []byte(b.String())}
+	files := map[string][]byte{"emulate.h": header, "serve.h": server, "races.h": racesHeader, "shadow.cpp": shadow,
+		"main.cpp": []byte(b.String())}
 	for name, text := range sources {
 		files[name] = text
 	}
@@ -92,10 +99,16 @@ func Build(dir, main string, sources map[string][]byte, entries []string) (*Mach
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, Compiler(), append(flags, "main.cpp", "-o", "emulated")...)
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("compiling %s: %w\n%s", main, err, out)
+	for _, args := range [][]string{
+		append(flags, "-DEMULATE_RACES", "-fsanitize=thread", "-c", "main.cpp"),
+		{"-std=c++17", "-O2", "-Wall", "-Werror", "-c", "shadow.cpp"},
+		{"main.o", "shadow.o", "-o", "emulated"}, // without the library of -fsanitize=thread
+	} {
+		cmd := exec.CommandContext(ctx, Compiler(), args...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("compiling %s: %w\n%s", main, err, out)
+		}
 	}
 	return start(filepath.Join(dir, "emulated"))
 }

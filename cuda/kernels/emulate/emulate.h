@@ -15,6 +15,17 @@
 #include <string>
 #include <utility>
 #include <vector>
+#ifdef EMULATE_RACES // serve.h and shadow.h detect races in shared memory
+#include "races.h"
+#else
+namespace races {
+inline int thread;
+inline void beginBlock() {}
+inline void share(const char*, void*, size_t, size_t) {}
+inline void barrier() {}
+inline void warpBarrier(int) {}
+} // namespace races
+#endif
 
 #ifndef __global__
 #define __global__
@@ -35,7 +46,7 @@ namespace emulate {
 
 const size_t stackBytes = 128 << 10; // of a fiber
 
-enum State { ready, atWarp, atBlock, done };
+enum State { ready, atWarp, atWarpBarrier, atBlock, done };
 
 struct Fiber {
 	dim3 index;
@@ -60,7 +71,7 @@ inline std::string fault;
 
 inline void stop(const char* what) {
 	if (fault.empty()) {
-		char at[160];
+		char at[400];
 		snprintf(at, sizeof at, "%s, block (%u,%u,%u), thread (%u,%u,%u)", what, blockNow.x, blockNow.y, blockNow.z,
 		         self->index.x, self->index.y, self->index.z);
 		fault = at;
@@ -85,7 +96,7 @@ inline void enter() {
 }
 
 inline void run(Fiber& f) {
-	self = &f;
+	self = &f, races::thread = &f - fibers.data();
 	if (setjmp(scheduler)) return;
 	if (f.begun) longjmp(f.here, 1);
 	f.begun = true;
@@ -98,11 +109,13 @@ inline void run(Fiber& f) {
 	setcontext(&f.start);
 }
 
-// gather resumes a warp when all its threads have arrived.
+// gather resumes a warp when all its threads have arrived at a warp operation, or all at __syncwarp.
 inline bool gather(size_t w) {
 	size_t end = min(w + 32, fibers.size()), here = 0;
-	for (size_t i = w; i < end; i++) here += fibers[i].state == atWarp;
-	if (here < 32) return false;
+	State s = fibers[w].state;
+	for (size_t i = w; i < end; i++) here += fibers[i].state == s;
+	if (here < 32 || (s != atWarp && s != atWarpBarrier)) return false;
+	if (s == atWarpBarrier) races::warpBarrier(w / 32);
 	for (size_t i = w; i < end; i++) fibers[i].state = ready;
 	return true;
 }
@@ -116,10 +129,11 @@ inline bool release() {
 	if (blocked + gone == fibers.size()) {
 		for (Fiber& f : fibers)
 			if (f.state == atBlock) f.state = ready;
+		races::barrier();
 		return true;
 	}
 	for (Fiber& f : fibers)
-		if (f.state == atWarp) {
+		if (f.state == atWarp || f.state == atWarpBarrier) {
 			self = &f;
 			if (!setjmp(scheduler)) stop("a warp operation that not all threads of the warp reach");
 			break;
@@ -131,6 +145,7 @@ inline bool release() {
 // shuffle.
 inline void each(uint32_t order) {
 	epoch++, orderNow = order;
+	races::beginBlock();
 	std::vector<uint32_t> turn(fibers.size()), warps((fibers.size() + 31) / 32);
 	for (size_t i = 0; i < turn.size(); i++) turn[i] = order == 1 ? turn.size() - 1 - i : i;
 	for (size_t i = 0; i < warps.size(); i++) warps[i] = order == 1 ? warps.size() - 1 - i : i;
@@ -170,9 +185,12 @@ inline std::string launch(void (*kernel)(void**), void** args, dim3 g, dim3 b, u
 	return fault;
 }
 
-inline void poison(long* seen, void* p, size_t n) {
-	if (*seen != epoch) memset(p, 0xff, n);
+// share is what the first thread of a block that reaches an array does.
+inline void share(long* seen, const char* name, void* p, size_t n, size_t element) {
+	if (*seen == epoch) return;
 	*seen = epoch;
+	memset(p, 0xff, n);
+	races::share(name, p, n, element);
 }
 
 template <class T> T exchange(uint32_t mask, T v, unsigned from) {
@@ -236,8 +254,9 @@ struct Copy {
 	long group;
 	bool made = false;
 	void make() {
-		memcpy(to, from, bytes);
-		memset(to + bytes, 0, 16 - bytes);
+		uint4 all = {0, 0, 0, 0};
+		memcpy(&all, from, bytes);
+		*(uint4*)to = all; // one access, of which the detection of races knows
 		made = true;
 	}
 };
@@ -272,10 +291,10 @@ inline void copyWait(int but) {
 #define SHARED(T, name, n)           \
 	static T name[n];            \
 	static long name##_seen;     \
-	emulate::poison(&name##_seen, name, sizeof name)
+	emulate::share(&name##_seen, #name, name, sizeof name, sizeof name[0])
 
 inline void __syncthreads() { emulate::wait(emulate::atBlock); }
-inline void __syncwarp() { emulate::wait(emulate::atWarp); }
+inline void __syncwarp() { emulate::wait(emulate::atWarpBarrier); }
 template <class T> T __shfl_xor_sync(uint32_t mask, T v, int d) { return emulate::exchange(mask, v, emulate::laneNow() ^ d); }
 template <class T> T __shfl_sync(uint32_t mask, T v, int from) { return emulate::exchange(mask, v, from); }
 template <class T> T __shfl_up_sync(uint32_t mask, T v, int d) {

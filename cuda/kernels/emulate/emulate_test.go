@@ -25,6 +25,29 @@ extern "C" void unfenced(float* y, const float* x) {
 	all[threadIdx.x] = x[threadIdx.x];
 	y[threadIdx.x] = all[63 - threadIdx.x];
 }
+extern "C" void overwritten(float* y, const float* x) {
+	SHARED(float, all, 64);
+	all[threadIdx.x] = x[threadIdx.x];
+	__syncthreads();
+	y[threadIdx.x] = all[0] + all[63 - threadIdx.x];
+	if (threadIdx.x < 32) __syncwarp(); else __syncwarp();
+	if (threadIdx.x == 0) all[0] = 1;
+	__syncthreads();
+	y[threadIdx.x] += all[0];
+}
+extern "C" void shuffled(float* y, int fenced) {
+	SHARED(float, all, 32);
+	all[threadIdx.x] = threadIdx.x;
+	float v = __shfl_xor_sync(0xffffffffu, 1.0f, 1);
+	if (fenced) __syncwarp();
+	y[threadIdx.x] = v + all[31 - threadIdx.x];
+}
+extern "C" void halves(float* y) {
+	SHARED(unsigned, all, 16);
+	((unsigned short*)all)[threadIdx.x] = threadIdx.x;
+	__syncwarp();
+	y[threadIdx.x] = all[threadIdx.x / 2];
+}
 extern "C" void stale(float* y) {
 	SHARED(float, all, 64);
 	if (blockIdx.x == 0) all[threadIdx.x] = 1;
@@ -68,8 +91,8 @@ func machine(t *testing.T) *Machine {
 	if why := Skipped(); why != "" {
 		t.Skip(why)
 	}
-	names := []string{"fine", "unfenced", "stale", "between", "beyond", "split", "partly", "packs", "outside",
-		"endless", "table"}
+	names := []string{"fine", "unfenced", "overwritten", "shuffled", "halves", "stale", "between", "beyond", "split",
+		"partly", "packs", "outside", "endless", "table"}
 	m, err := Build(t.TempDir(), "source.cu", map[string][]byte{"source.cu": []byte(source)}, names)
 	if err != nil {
 		t.Fatal(err)
@@ -89,6 +112,12 @@ func TestLaunch(t *testing.T) {
 	if at(y, 3) != (32+63)*16*0.5+16 || at(y, 39) != (0+31)*16*0.5+16 || at(y, 40) != 40 {
 		t.Errorf("y is %v, %v, %v", at(y, 3), at(y, 39), at(y, 40))
 	}
+	if err := m.Launch("shuffled", block(32), y, 1); err != nil || at(y, 3) != 29 {
+		t.Errorf("%v: y is %v", err, at(y, 3))
+	}
+	if err := m.Launch("halves", block(32), y); err != nil || at(y, 3) != 2|3<<16 {
+		t.Errorf("%v: y is %v", err, at(y, 3))
+	}
 	rows := Table{floats(32), floats(32)}
 	if err := m.Launch("table", block(32), rows, 2); err != nil || at(rows[0], 7) != 0 || at(rows[1], 7) != 1 {
 		t.Errorf("%v: rows are %v and %v", err, at(rows[0], 7), at(rows[1], 7))
@@ -106,7 +135,12 @@ func TestFaults(t *testing.T) {
 		args   []any
 		want   string
 	}{
-		{"unfenced", block(64), []any{floats(64), floats(64)}, "buffer 0 depends on the order of the threads"},
+		{"unfenced", block(64), []any{floats(64), floats(64)}, "unfenced: a race in shared memory: no barrier is " +
+			"between thread (31,0,0), which read all[32], and the one that writes it, block (0,0,0), thread (32,0,0)"},
+		{"overwritten", block(64), []any{floats(64), floats(64)}, "overwritten: a race in shared memory: no barrier " +
+			"is between thread (0,0,0), which wrote all[0], and the one that reads it, block (0,0,0), thread (32,0,0)"},
+		{"shuffled", block(32), []any{floats(32), 0}, "a race in shared memory: no barrier is between thread " +
+			"(31,0,0), which wrote all[31], and the one that reads it, block (0,0,0), thread (0,0,0)"},
 		{"between", Launch{Grid: [3]int{4, 1, 1}, Block: [3]int{32, 1, 1}}, []any{floats(5)},
 			"depends on the order of the threads"},
 		{"beyond", block(64), []any{floats(64), 1}, "buffer 0 was written beyond its ends"},

@@ -34,8 +34,8 @@ type Table []*Buffer
 // Launch is the geometry of a launch: a grid of blocks of threads.
 type Launch struct{ Grid, Block [3]int }
 
-func start(path string) (*Machine, error) {
-	m := &Machine{cmd: exec.Command(path)}
+func start(path string, args ...string) (*Machine, error) {
+	m := &Machine{cmd: exec.Command(path, args...)}
 	m.cmd.Stderr = &m.stderr
 	var err error
 	m.in, err = m.cmd.StdinPipe()

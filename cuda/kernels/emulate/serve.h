@@ -111,9 +111,12 @@ inline std::string prepare(Request& r, const Entry& e, std::vector<std::vector<c
 	return "";
 }
 
+inline const char* kernelNow;
+
 // serve runs a launch with three orders of its threads, which must give the same result.
 inline std::string serve(Request& r, const Entry& e, std::vector<std::string>& out) {
 	std::vector<std::vector<char>> words;
+	kernelNow = e.name;
 	for (uint32_t order = 0; order < 3; order++) {
 		std::string why = prepare(r, e, words);
 		if (!why.empty()) return why;
@@ -151,5 +154,13 @@ inline int serveAll(const std::vector<Entry>& entries) {
 }
 
 } // namespace emulate
+
+__attribute__((used)) inline void races::found(const char* name, size_t element, bool writes, bool otherWrites, int other) {
+	dim3 i = emulate::fibers[other].index;
+	char what[240];
+	snprintf(what, sizeof what, "%s: a race in shared memory: no barrier is between thread (%u,%u,%u), which %s %s[%zu], and the one that %s it", emulate::kernelNow,
+	         i.x, i.y, i.z, otherWrites ? "wrote" : "read", name, element, writes ? "writes" : "reads");
+	emulate::stop(what);
+}
 
 #define ENTRY(k) {#k, emulate::Thunk<k>::run, emulate::Thunk<k>::sizes()}

@@ -2,6 +2,7 @@ package sass
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -76,14 +77,22 @@ func Check(limits, counts []Counts) (problems []string) {
 	return problems
 }
 
-// Hold compares counts with a table. skip says why the table does not apply: its limits are for another compiler.
-func Hold(table, compiler string, counts []Counts) (problems []string, skip string, err error) {
-	measured, limits, err := Limits(table)
+// HoldFile compares counts with the table in a file, or writes that file if update is true. skip says why the table
+// does not apply: its limits are for another compiler.
+func HoldFile(path, compiler string, counts []Counts, update bool) (problems []string, skip string, err error) {
+	if update {
+		return nil, "", os.WriteFile(path, []byte(Format(compiler, counts)), 0o644)
+	}
+	table, err := os.ReadFile(path)
 	if err != nil {
 		return nil, "", err
 	}
+	measured, limits, err := Limits(string(table))
+	if err != nil {
+		return nil, "", fmt.Errorf("%s: %w", path, err)
+	}
 	if measured != compiler {
-		return nil, fmt.Sprintf("its limits are for %s, this is %s", measured, compiler), nil
+		return nil, fmt.Sprintf("%s: its limits are for %s, this is %s", path, measured, compiler), nil
 	}
 	return Check(limits, counts), "", nil
 }

@@ -1,6 +1,7 @@
 package sass
 
 import (
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -79,14 +80,18 @@ func TestCheck(t *testing.T) {
 }
 
 // Limits of another compiler do not apply.
-func TestHold(t *testing.T) {
+func TestHoldFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sass.tsv")
 	limits := []Counts{{"a", 0, 0, 10, "16 bytes"}}
-	table := Format("nvcc 1.2.3 sm_90a", limits)
-	_, skip, err := Hold(table, "nvcc 1.2.4 sm_90a", nil)
-	if err != nil || skip != "its limits are for nvcc 1.2.3 sm_90a, this is nvcc 1.2.4 sm_90a" {
+	problems, skip, err := HoldFile(path, "nvcc 1.2.3 sm_90a", limits, true)
+	if err != nil || skip != "" || problems != nil {
+		t.Errorf("%q, %q, %v", problems, skip, err)
+	}
+	_, skip, err = HoldFile(path, "nvcc 1.2.4 sm_90a", nil, false)
+	if err != nil || skip != path+": its limits are for nvcc 1.2.3 sm_90a, this is nvcc 1.2.4 sm_90a" {
 		t.Errorf("%q, %v", skip, err)
 	}
-	problems, skip, err := Hold(table, "nvcc 1.2.3 sm_90a", nil)
+	problems, skip, err = HoldFile(path, "nvcc 1.2.3 sm_90a", nil, false)
 	if err != nil || skip != "" || len(problems) != 1 {
 		t.Errorf("%q, %q, %v", problems, skip, err)
 	}

@@ -2,7 +2,7 @@
 //
 // Job adder (../adder.yaml): model adder.
 // Plan dp 2 · zero 1 · micro_batch 32×1.
-// Program 007df7c0a2ee7bede273daf359c7c757502ff4b653cfb4d76ca9e664e8af1902.
+// Program 617619a66511ac7f3f9a30e58c54ce85a8d2a809a41065ef9b74074f4ddc9088.
 
 package adder
 
@@ -119,11 +119,14 @@ var program = rt.Program{ProgramData: rt.ProgramData{
 		Replicas:     2,
 		SeqLen:       8,
 	},
-	Elem:   rt.F32,
-	Groups: []rt.Group{{Axes: []string{"dp"}}},
-	Hash:   "007df7c0a2ee7bede273daf359c7c757502ff4b653cfb4d76ca9e664e8af1902",
-	Loss:   groupDp,
-	Mesh:   []rt.Axis{{Name: "dp", Size: 2}},
+	Elem: rt.F32,
+	Groups: []rt.Group{{
+		Axes:    []string{"dp"},
+		Numbers: true,
+	}},
+	Hash: "617619a66511ac7f3f9a30e58c54ce85a8d2a809a41065ef9b74074f4ddc9088",
+	Loss: groupDp,
+	Mesh: []rt.Axis{{Name: "dp", Size: 2}},
 	Model: rt.Model{
 		FlopsStep: 3.3521629805600002e+07,
 		Hash:      "f70a8705c725366c",
@@ -154,34 +157,34 @@ var program = rt.Program{ProgramData: rt.ProgramData{
 		Init:   rt.Init{Kind: rt.Normal, Std: 0.02},
 		Layers: 1,
 		Name:   "block.{layer}.attn.q",
-		Places: []rt.Place{{Segment: 1, Offset: 9248}},
+		Places: []rt.Place{{Segment: 1, Offset: 9216}},
 	}, {
 		Decay:  true,
 		Dims:   []rt.Dim{{Name: "hidden", Size: 32}, {Name: "head", Size: 4}, {Name: "head_dim", Size: 8}},
 		Init:   rt.Init{Kind: rt.Normal, Std: 0.02},
 		Layers: 1,
 		Name:   "block.{layer}.attn.k",
-		Places: []rt.Place{{Segment: 1, Offset: 8224}},
+		Places: []rt.Place{{Segment: 1, Offset: 8192}},
 	}, {
 		Decay:  true,
 		Dims:   []rt.Dim{{Name: "hidden", Size: 32}, {Name: "head", Size: 4}, {Name: "v_dim", Size: 8}},
 		Init:   rt.Init{Kind: rt.Normal, Std: 0.02},
 		Layers: 1,
 		Name:   "block.{layer}.attn.v",
-		Places: []rt.Place{{Segment: 1, Offset: 7200}},
+		Places: []rt.Place{{Segment: 1, Offset: 7168}},
 	}, {
 		Decay:  true,
 		Dims:   []rt.Dim{{Name: "head", Size: 4}, {Name: "v_dim", Size: 8}, {Name: "hidden", Size: 32}},
 		Init:   rt.Init{Kind: rt.Normal, Std: 0.02},
 		Layers: 1,
 		Name:   "block.{layer}.attn.o",
-		Places: []rt.Place{{Segment: 1, Offset: 6176}},
+		Places: []rt.Place{{Segment: 1, Offset: 6144}},
 	}, {
 		Dims:   []rt.Dim{{Name: "hidden", Size: 32}},
 		Init:   rt.Init{Kind: rt.Ones},
 		Layers: 1,
 		Name:   "block.{layer}.ln2.gain",
-		Places: []rt.Place{{Segment: 1, Offset: 6144}},
+		Places: []rt.Place{{Segment: 1, Offset: 10240}},
 	}, {
 		Decay:  true,
 		Dims:   []rt.Dim{{Name: "hidden", Size: 32}, {Name: "ffn", Size: 64}},
@@ -228,9 +231,11 @@ var program = rt.Program{ProgramData: rt.ProgramData{
 	Settings: rt.Settings{
 		Data: rt.DataSettings{Tokenizer: "bytes"},
 		Train: rt.TrainSettings{
+			Checkpoint:  rt.CheckpointSettings{Async: true},
 			Eval:        rt.EvalSettings{Batches: 4},
 			Init:        "random",
 			OnNonfinite: "skip",
+			OnSpike:     "warn",
 			Optimizer: rt.OptimizerSettings{
 				Betas:       [2]float64{0.9, 0.95},
 				ClipNorm:    1.0,
@@ -306,7 +311,7 @@ func init() {
 		Backward: blockBackward,
 		Forward:  blockForward,
 		SegmentData: rt.SegmentData{
-			FirstWrites: []rt.FirstWrite{{Offset: 9248, Elems: 1024}, {Offset: 8224, Elems: 1024}, {Offset: 7200, Elems: 1024}, {Offset: 6176, Elems: 1024}, {Offset: 4096, Elems: 2048}, {Offset: 2048, Elems: 2048}, {Elems: 2048}},
+			FirstWrites: []rt.FirstWrite{{Offset: 9216, Elems: 1024}, {Offset: 8192, Elems: 1024}, {Offset: 7168, Elems: 1024}, {Offset: 6144, Elems: 1024}, {Offset: 4096, Elems: 2048}, {Offset: 2048, Elems: 2048}, {Elems: 2048}},
 			Input:       true,
 			Name:        "block",
 			Output:      true,
@@ -474,11 +479,11 @@ func embedBackward(r *rt.Rank, b *rt.Block) {
 func blockForward(r *rt.Rank, b *rt.Block) {
 	x := rt.View[float](r, b.X, 8192)
 	ln1Gain := rt.View[float](r, b.Params[0]+41088, 32)
-	attnQ := rt.View[float](r, b.Params[0]+36992, 1024)
-	attnK := rt.View[float](r, b.Params[0]+32896, 1024)
-	attnV := rt.View[float](r, b.Params[0]+28800, 1024)
-	attnO := rt.View[float](r, b.Params[0]+24704, 1024)
-	ln2Gain := rt.View[float](r, b.Params[0]+24576, 32)
+	attnQ := rt.View[float](r, b.Params[0]+36864, 1024)
+	attnK := rt.View[float](r, b.Params[0]+32768, 1024)
+	attnV := rt.View[float](r, b.Params[0]+28672, 1024)
+	attnO := rt.View[float](r, b.Params[0]+24576, 1024)
+	ln2Gain := rt.View[float](r, b.Params[0]+40960, 32)
 	mlpGate := rt.View[float](r, b.Params[0]+16384, 2048)
 	mlpUp := rt.View[float](r, b.Params[0]+8192, 2048)
 	mlpDown := rt.View[float](r, b.Params[0], 2048)
@@ -558,17 +563,17 @@ func blockBackward(r *rt.Rank, b *rt.Block) {
 	gate := rt.View[float](r, b.Slot+233472, 16384)
 	mlpGate := rt.View[float](r, b.Params[0]+16384, 2048)
 	h := rt.View[float](r, b.Slot+167936, 8192)
-	ln2Gain := rt.View[float](r, b.Params[0]+24576, 32)
-	attnO := rt.View[float](r, b.Params[0]+24704, 1024)
+	ln2Gain := rt.View[float](r, b.Params[0]+40960, 32)
+	attnO := rt.View[float](r, b.Params[0]+24576, 1024)
 	attn := rt.View[float](r, b.Slot+131072, 8192)
 	qRot := rt.View[float](r, b.Slot+32768, 8192)
 	kRot := rt.View[float](r, b.Slot+65536, 8192)
 	v := rt.View[float](r, b.Slot+98304, 8192)
 	attnLse := rt.View[float](r, b.Slot+163840, 1024)
-	attnV := rt.View[float](r, b.Params[0]+28800, 1024)
+	attnV := rt.View[float](r, b.Params[0]+28672, 1024)
 	ln1 := rt.View[float](r, b.Slot, 8192)
-	attnK := rt.View[float](r, b.Params[0]+32896, 1024)
-	attnQ := rt.View[float](r, b.Params[0]+36992, 1024)
+	attnK := rt.View[float](r, b.Params[0]+32768, 1024)
+	attnQ := rt.View[float](r, b.Params[0]+36864, 1024)
 	x := rt.View[float](r, b.X, 8192)
 	ln1Gain := rt.View[float](r, b.Params[0]+41088, 32)
 	// d.down = matmul d.y, mlp.down : f32[batch=64@dp,seq=8,ffn=64] !mlp <- down
@@ -600,7 +605,7 @@ func blockBackward(r *rt.Rank, b *rt.Block) {
 	dGate_2 := rt.View[float](r, b.Grads[0]+16384, 2048)
 	kern.MatMul(dGate_2, ln2, dAct, 32, 64, 256, true, false, b.Micro > 0)
 	// d.ln2_2 = rms_norm_dgain d.ln2, h {eps=1e-06} : f32[hidden=32] sum@dp !norm <- ln2
-	dLn2_2 := rt.View[float](r, b.Grads[0]+24576, 32)
+	dLn2_2 := rt.View[float](r, b.Grads[0]+40960, 32)
 	kern.RMSNormDGain(dLn2_2, dGate, h, 256, 32, 1e-06, true)
 	// d.h = fused d.ln2, h, ln2.gain, d.y : f32[batch=64@dp,seq=8,hidden=32] !norm <- h
 	dH := rt.View[float](r, b.Work, 8192)
@@ -611,7 +616,7 @@ func blockBackward(r *rt.Rank, b *rt.Block) {
 	dO := rt.View[float](r, b.Work+32768, 8192)
 	kern.MatMul(dO, dH, attnO, 256, 32, 32, false, true, false)
 	// d.o_2 = matmul attn, d.h : f32[head=4,v_dim=8,hidden=32] sum@dp !attention <- o
-	dO_2 := rt.View[float](r, b.Grads[0]+24704, 1024)
+	dO_2 := rt.View[float](r, b.Grads[0]+24576, 1024)
 	kern.MatMul(dO_2, attn, dH, 32, 32, 256, true, false, b.Micro > 0)
 	// keys = rename k_rot {dim=seq to=k_seq} : f32[batch=64@dp,k_seq=8,head=4,head_dim=8] !attention
 	// values = rename v {dim=seq to=k_seq} : f32[batch=64@dp,k_seq=8,head=4,v_dim=8] !attention
@@ -639,7 +644,7 @@ func blockBackward(r *rt.Rank, b *rt.Block) {
 	dV := rt.View[float](r, b.Work+32768, 8192)
 	kern.MatMul(dV, dAttn_3, attnV, 256, 32, 32, false, true, false)
 	// d.v_2 = matmul ln1, d.values : f32[hidden=32,head=4,v_dim=8] sum@dp !attention <- v
-	dV_2 := rt.View[float](r, b.Grads[0]+28800, 1024)
+	dV_2 := rt.View[float](r, b.Grads[0]+28672, 1024)
 	kern.MatMul(dV_2, ln1, dAttn_3, 32, 32, 256, true, false, b.Micro > 0)
 	// d.keys = rename d.attn_2 {dim=k_seq to=seq} : f32[batch=64@dp,seq=8,head=4,head_dim=8] !attention <- keys
 	// d.k_rot = rope d.keys {dim=head_dim theta=10000 inverse} : f32[batch=64@dp,seq=8,head=4,head_dim=8] !attention <- k_rot
@@ -651,7 +656,7 @@ func blockBackward(r *rt.Rank, b *rt.Block) {
 	dK := rt.View[float](r, b.Work+98304, 8192)
 	kern.MatMulOn(dK, dV, dKRot, attnK, 256, 32, 32, false, true)
 	// d.k_2 = matmul ln1, d.k_rot : f32[hidden=32,head=4,head_dim=8] sum@dp !attention <- k
-	dK_2 := rt.View[float](r, b.Grads[0]+32896, 1024)
+	dK_2 := rt.View[float](r, b.Grads[0]+32768, 1024)
 	kern.MatMul(dK_2, ln1, dKRot, 32, 32, 256, true, false, b.Micro > 0)
 	// d.q_rot = rope d.attn {dim=head_dim theta=10000 inverse} : f32[batch=64@dp,seq=8,head=4,head_dim=8] !attention <- q_rot
 	dQRot := rt.View[float](r, b.Work+131072, 8192)
@@ -662,7 +667,7 @@ func blockBackward(r *rt.Rank, b *rt.Block) {
 	dQ := rt.View[float](r, b.Work+65536, 8192)
 	kern.MatMulOn(dQ, dK, dQRot, attnQ, 256, 32, 32, false, true)
 	// d.q_2 = matmul ln1, d.q_rot : f32[hidden=32,head=4,head_dim=8] sum@dp !attention <- q
-	dQ_2 := rt.View[float](r, b.Grads[0]+36992, 1024)
+	dQ_2 := rt.View[float](r, b.Grads[0]+36864, 1024)
 	kern.MatMul(dQ_2, ln1, dQRot, 32, 32, 256, true, false, b.Micro > 0)
 	// d.ln1_3 = rms_norm_dgain d.ln1_2, x {eps=1e-06} : f32[hidden=32] sum@dp !norm <- ln1
 	dLn1_3 := rt.View[float](r, b.Grads[0]+41088, 32)
@@ -698,7 +703,7 @@ func headForward(r *rt.Rank, b *rt.Block) {
 	// ce, d.logits = cross_entropy logits, labels, d.counted : f32[batch=64@dp,seq=8], f32[batch=64@dp,seq=8,vocab=12] !vocab
 	ce := rt.View[float](r, b.Work+1088, 256)
 	dLogits := rt.View[float](r, b.Slot+32768, 3072)
-	kern.CrossEntropy(ce, dLogits, dCounted, logits, labels, 256, 12)
+	kern.CrossEntropy(ce, dLogits, dCounted, logits, labels, 256, 12, 12)
 	// counted = mul ce, mask : f32[batch=64@dp,seq=8] !vocab
 	counted := rt.View[float](r, b.Work, 256)
 	kern.Chain(&chain6, 1, 256, ce, mask, counted)

@@ -27,6 +27,7 @@ utils._te_version = utils.PkgVersion("2.15.0")
 rope_utils.fused_apply_rotary_pos_emb = rope_utils.fused_apply_rotary_pos_emb_thd = utils
 ARCH = [9]  # the GPU's compute capability: rules differ from Blackwell (10) on
 arguments.get_device_arch_version = lambda: ARCH[0]
+torch.is_grad_enabled = lambda: True
 torch.cuda.get_device_capability = lambda *args: (ARCH[0], 0)
 
 # Building the parser takes most of the time of a question, so it is built once. Its defaults are copied, because

@@ -4,6 +4,8 @@
                             parsed "config", the resolved "dims", "accumulation" and "split" (null without a pipeline).
                             With "quick": true, the command line, which is empty, is not merged: that takes most of the
                             time.
+"toml": text, "args": [..]  parses the file with a command line: {"values": {key: value, ...}}
+"choices": true             lists the keys that have a fixed set of values: {"choices": {key: [value, ...]}}
 "keys": true                lists the keys of the configuration: {"keys": [[name, type, default], ...]}
 "flavors": true             lists the models: {"flavors": [[model, flavor, {argument: value}], ...]}
 """
@@ -37,7 +39,7 @@ MULTI = ("interleaved1f1b", "loopedbfs", "interleavedzerobubble", "zbvzerobubble
 def parse(question):
     with tempfile.NamedTemporaryFile("w", suffix=".toml", delete=False) as f:
         f.write(question["toml"])
-    args = ["--job.config_file", f.name]
+    args = ["--job.config_file", f.name] + question.get("args", [])
     manager = ConfigManager()
     try:
         if not question.get("quick"):
@@ -127,6 +129,38 @@ def keys(_):
     return {"keys": rows}
 
 
+def choices(_):
+    found = {}
+
+    def walk(cls, prefix):
+        hints = typing.get_type_hints(cls)
+        for f in dataclasses.fields(cls):
+            kind = hints[f.name]
+            if dataclasses.is_dataclass(kind):
+                walk(kind, prefix + f.name + ".")
+                continue
+            for k in (kind,) + typing.get_args(kind):
+                if typing.get_origin(k) is typing.Literal:
+                    found[prefix + f.name] = list(typing.get_args(k))
+
+    walk(JobConfig, "")
+    return {"choices": found}
+
+
+def values(question):
+    found = {}
+
+    def walk(value, prefix):
+        for k, v in value.items():
+            if isinstance(v, dict):
+                walk(v, prefix + k + ".")
+            else:
+                found[prefix + k] = v
+
+    walk(dataclasses.asdict(parse(question)), "")
+    return {"values": found}
+
+
 def word(kind):
     """Returns the table's word for a type: bool, int, float, str, list, dict or any."""
     args = [a for a in typing.get_args(kind) if a is not type(None)]
@@ -157,6 +191,10 @@ def answer(question):
         return keys(question)
     if question.get("flavors"):
         return flavors(question)
+    if question.get("choices"):
+        return choices(question)
+    if "args" in question:
+        return values(question)
     return checked(question)
 
 

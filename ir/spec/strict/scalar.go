@@ -19,18 +19,27 @@ var (
 	suffixes    = map[string]int64{"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 )
 
+// Count returns the value of a whole number with a suffix, such as 300B or 1.5K.
+func Count(text string) (int64, bool) {
+	m := countForm.FindStringSubmatch(text)
+	if m == nil {
+		return 0, false
+	}
+	r, ok := new(big.Rat).SetString(strings.ReplaceAll(m[1], "_", ""))
+	if !ok {
+		return 0, false
+	}
+	r.Mul(r, new(big.Rat).SetInt64(suffixes[m[2]]))
+	return r.Num().Int64(), r.IsInt() && r.Num().IsInt64()
+}
+
 // integer reads an integer, such as 300, 300B, 0x10 or 1e6.
 func (c *Context) integer(n *Node, path string) (int64, bool) {
 	if c.zeroLed(n, path) {
 		return 0, false
 	}
-	if m := countForm.FindStringSubmatch(n.Text); m != nil && n.Kind == String {
-		if r, ok := new(big.Rat).SetString(strings.ReplaceAll(m[1], "_", "")); ok {
-			r.Mul(r, new(big.Rat).SetInt64(suffixes[m[2]]))
-			if r.IsInt() && r.Num().IsInt64() {
-				return r.Num().Int64(), true
-			}
-		}
+	if v, ok := Count(n.Text); ok && n.Kind == String {
+		return v, true
 	}
 	if n.Kind == Int {
 		if v, err := strconv.ParseInt(n.Text, 0, 64); err == nil {

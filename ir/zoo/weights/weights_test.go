@@ -48,6 +48,7 @@ func load(t *testing.T, text []byte) *spec.Config {
 var otherwise = map[string]*strings.Replacer{
 	"llama-llama3": strings.NewReplacer(`"attention_bias": false`, `"attention_bias": true`, `"mlp_bias": false`,
 		`"mlp_bias": true`),
+	"gpt2-tiny":  strings.NewReplacer(`"activation_function"`, `"bias": false, "activation_function"`),
 	"opt-post":   strings.NewReplacer(`"tie_word_embeddings": true`, `"tie_word_embeddings": false`),
 	"neox-tiny":  strings.NewReplacer(`"tie_word_embeddings": false`, `"tie_word_embeddings": true`),
 	"qwen3-tiny": strings.NewReplacer(`"attention_bias": false`, `"attention_bias": true`),

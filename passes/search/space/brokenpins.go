@@ -30,12 +30,12 @@ func (p *Problem) CheckPins(d Dims) error {
 	for _, k := range p.Pins.Keys() {
 		old, known := keys[k]
 		if !known {
-			bad.Reasons = append(bad.Reasons, Reason{k, "a plan has no key " + k})
+			bad.Reasons = append(bad.Reasons, Reason{Key: k, Message: "a plan has no key " + k})
 			continue
 		}
 		for _, v := range p.Pins[k] {
 			if why := badValue(old, v); why != "" && k != "stage_layers" && k != "moe_slack" {
-				bad.Reasons = append(bad.Reasons, Reason{k, fmt.Sprintf("%s: %q is %s", k, v, why)})
+				bad.Reasons = append(bad.Reasons, Reason{Key: k, Message: fmt.Sprintf("%s: %q is %s", k, v, why)})
 			}
 		}
 	}
@@ -75,7 +75,7 @@ func (p *Problem) BrokenPins(plan ir.Plan) []Reason {
 	kv := KeyValues(plan)
 	for _, k := range rest.Keys() {
 		if !rest.Allows(k, kv[k]) {
-			rs = append(rs, Reason{k, fmt.Sprintf("%s %s: with the other pins, only %s is possible", k,
+			rs = append(rs, Reason{Key: k, Message: fmt.Sprintf("%s %s: with the other pins, only %s is possible", k,
 				strings.Join(rest[k], " or "), kv[k])})
 		}
 	}

@@ -19,11 +19,13 @@ func Check(p *Problem, plan ir.Plan) []Reason {
 	for _, key := range ir.PlanKeys() {
 		switch {
 		case !p.Pins.Allows(key, is[key]):
-			rs = append(rs, Reason{key, fmt.Sprintf("%s is %s, which the job's plan.%s does not allow", key,
-				is[key], key)})
+			rs = append(rs, Reason{Key: key,
+				Message: fmt.Sprintf("%s is %s, which the job's plan.%s does not allow", key,
+					is[key], key)})
 		case is[key] != normal[key] && onlyValue[key]:
-			rs = append(rs, Reason{key, fmt.Sprintf("%s is %q, but only %q is possible with the other keys", key,
-				is[key], normal[key])})
+			rs = append(rs, Reason{Key: key,
+				Message: fmt.Sprintf("%s is %q, but only %q is possible with the other keys", key,
+					is[key], normal[key])})
 		}
 	}
 	return rs

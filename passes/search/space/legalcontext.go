@@ -35,23 +35,27 @@ var contextRules = []Rule{
 		"first half and one of the second", func(p *ir.Plan, s *RuleContext) bool {
 		return p.CP == 1 || p.CPKind == "heads" || s.Seq%(2*p.CP) == 0
 	}, func(p *ir.Plan, s *RuleContext) string {
-		return fmt.Sprintf("cp %d: %d positions must split into two chunks per rank: use cp %s", p.CP, s.Seq,
-			nearestValues(Divisors(max(1, s.Seq/2)), p.CP))
+		return fmt.Sprintf("cp %d: %d positions must split into two chunks per rank%s", p.CP, s.Seq,
+			s.suggest(p, "cp", Divisors(max(1, s.Seq/2))))
 	}},
 	{"cp", "with cp_kind heads, cp divides train.seq_len", func(p *ir.Plan, s *RuleContext) bool {
 		return p.CPKind != "heads" || s.Seq%p.CP == 0
 	},
 		func(p *ir.Plan, s *RuleContext) string {
-			return fmt.Sprintf("cp %d must divide %d positions: use cp %s", p.CP, s.Seq,
-				nearestValues(Divisors(s.Seq), p.CP))
+			return fmt.Sprintf("cp %d must divide %d positions%s", p.CP, s.Seq,
+				s.suggest(p, "cp", Divisors(s.Seq)))
 		}},
 	{"cp", "with cp_kind heads, cp divides the K/V heads of a rank or, above them, is a multiple of them that " +
 		"splits the queries of each into equal groups", func(p *ir.Plan, s *RuleContext) bool {
 		return p.CPKind != "heads" || slices.Contains(s.contextCuts(p), p.CP)
 	}, func(p *ir.Plan, s *RuleContext) string {
+		use := s.suggestOr(p, "cp", s.contextCuts(p), "cp_kind gather or ring")
+		if s.Group == 1 {
+			return fmt.Sprintf("cp %d with cp_kind heads must divide %d attention heads, split over tp %d%s", p.CP,
+				s.KVHeads, p.TP, use)
+		}
 		return fmt.Sprintf("cp %d with cp_kind heads must split %d heads with %d K/V heads, split over tp %d, into "+
-			"equal groups: use cp %s, or cp_kind gather or ring",
-			p.CP, s.Heads(), s.KVHeads, p.TP, nearestValues(s.contextCuts(p), p.CP))
+			"equal groups%s", p.CP, s.Heads(), s.KVHeads, p.TP, use)
 	}},
 }
 

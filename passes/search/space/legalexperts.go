@@ -15,8 +15,7 @@ var expertRules = []Rule{
 		if s.Experts == 0 {
 			return fmt.Sprintf("ep %d requires a model with experts: use ep 1", p.EP)
 		}
-		return fmt.Sprintf("ep %d must divide %d experts: use ep %s", p.EP, s.Experts,
-			nearestValues(Divisors(s.Experts), p.EP))
+		return fmt.Sprintf("ep %d must divide %d experts%s", p.EP, s.Experts, s.suggest(p, "ep", Divisors(s.Experts)))
 	}},
 	{"etp", "etp above 1 requires a model with experts, and divides tp", func(p *ir.Plan, s *RuleContext) bool {
 		return p.ETP == 1 || s.Experts > 0 && p.TP%p.ETP == 0
@@ -24,24 +23,27 @@ var expertRules = []Rule{
 		if s.Experts == 0 {
 			return fmt.Sprintf("etp %d requires a model with experts: use etp 1", p.ETP)
 		}
-		return fmt.Sprintf("etp %d must divide tp %d: use etp %s", p.ETP, p.TP, nearestValues(Divisors(p.TP), p.ETP))
+		return fmt.Sprintf("etp %d must divide tp %d%s", p.ETP, p.TP, s.suggest(p, "etp", Divisors(p.TP)))
 	}},
 	{"etp", "etp divides an expert's width", func(p *ir.Plan, s *RuleContext) bool { return s.ExpertFFN%p.ETP == 0 },
 		func(p *ir.Plan, s *RuleContext) string {
-			return fmt.Sprintf("etp %d must divide an expert's width %d: use etp %s", p.ETP, s.ExpertFFN,
-				nearestValues(Divisors(s.ExpertFFN), p.ETP))
+			return fmt.Sprintf("etp %d must divide an expert's width %d%s", p.ETP, s.ExpertFFN,
+				s.suggest(p, "etp", Divisors(s.ExpertFFN)))
 		}},
 	{"etp", "tp / etp divides the positions of a rank, train.seq_len / cp, because these ranks share them " +
 		"before they " +
 		"send tokens to experts", func(p *ir.Plan, s *RuleContext) bool {
 		return s.Experts == 0 || p.TP%p.ETP != 0 || (s.Seq/p.CP)%(p.TP/p.ETP) == 0
 	}, func(p *ir.Plan, s *RuleContext) string {
-		return fmt.Sprintf("tp %d / etp %d must divide %d positions: use etp %d", p.TP, p.ETP, s.Seq/p.CP, p.TP)
+		return fmt.Sprintf("tp %d / etp %d must divide %d positions%s", p.TP, p.ETP, s.Seq/p.CP,
+			s.suggest(p, "etp", Divisors(p.TP)))
 	}},
 	{"ep", "ep · etp divides dp · cp · tp. ep takes the rest of tp after etp, then cp, then dp, splits each into " +
 		"equal parts, and does not split the ranks that share K/V heads",
 		func(p *ir.Plan, s *RuleContext) bool { return s.wrongExperts(p) == "" },
-		func(p *ir.Plan, s *RuleContext) string { return s.wrongExperts(p) }},
+		func(p *ir.Plan, s *RuleContext) string {
+			return s.wrongExperts(p) + s.suggest(p, "ep", Divisors(s.Experts))
+		}},
 	{"zero_group", "zero_group is all of dp · cp if experts have replicas of their own (edp): groups of the one " +
 		"would split " +
 		"the other differently, which is not supported yet",
@@ -71,7 +73,7 @@ func (s *RuleContext) wrongExperts(p *ir.Plan) string {
 	}
 	tp, cp, dp, err := p.ExpertParts()
 	if err != nil {
-		return fmt.Sprintf("%v: use ep %s", err, nearestValues(s.expertCuts(p), p.EP))
+		return err.Error()
 	}
 	kv, contexts := 1, 1
 	if s.KVHeads > 0 && p.TP > s.KVHeads {
@@ -85,19 +87,6 @@ func (s *RuleContext) wrongExperts(p *ir.Plan) string {
 			p.EP, p.ETP, p.TP, p.CP, s.KVHeads)
 	}
 	return ""
-}
-
-// expertCuts returns the degrees of ep that the ranks allow, given the ranks that etp takes.
-func (s *RuleContext) expertCuts(p *ir.Plan) []int {
-	var out []int
-	for _, n := range Divisors(s.Experts) {
-		q := *p
-		q.EP = n
-		if _, _, _, err := q.ExpertParts(); err == nil {
-			out = append(out, n)
-		}
-	}
-	return append(out, 1)[:max(1, len(out))]
 }
 
 // nests reports whether one axis can be split at each of these numbers of ranks.

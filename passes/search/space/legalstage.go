@@ -125,3 +125,21 @@ func (d *Dims) MaxChunks() int {
 	}
 	return n
 }
+
+// EvenSplit splits blocks evenly over chunks, without regard to their cost. If there are too few blocks, the last chunk
+// and then the first get none, because they may hold the head and the embedding.
+func EvenSplit(blocks, chunks int) []int {
+	out := make([]int, chunks)
+	if blocks < chunks && blocks >= chunks-2 {
+		for c := range out {
+			if c > 0 && c < chunks-1 || c == 0 && blocks == chunks-1 {
+				out[c] = 1
+			}
+		}
+		return out
+	}
+	for c := range out {
+		out[c] = blocks*(c+1)/chunks - blocks*c/chunks
+	}
+	return out
+}

@@ -7,22 +7,6 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// The largest degree that leaves no rank without a row equals the result of trying all degrees.
-func TestWidestVocab(t *testing.T) {
-	for vocab := 1; vocab < 90; vocab++ {
-		d := Dims{Vocab: vocab}
-		for tp := 1; tp < 120; tp++ {
-			want := tp
-			for !d.rowsForAll(want) {
-				want--
-			}
-			if got := d.widestVocab(tp); got != want {
-				t.Fatalf("vocabulary %d, tp %d: %d, want %d", vocab, tp, got, want)
-			}
-		}
-	}
-}
-
 // The limits of a pipeline exclude no plan of a model of 126 blocks, and limit those of a deeper one.
 func TestPipelineBounds(t *testing.T) {
 	for _, c := range []struct{ layers, pp, want int }{

@@ -19,10 +19,10 @@ type Shape struct {
 	Softcap                                   float64 // scores s become cap*tanh(s/cap); 0: none
 	// adds slope*(key's position - query's) to scores, with the slope of the head's index in HeadsAll ×
 	// GroupAll
-	Alibi                    bool
-	Causal                   bool
-	Pos0, KPos0              int
-	Half, Pos1, KHalf, KPos1 int
+	Alibi       bool
+	Causal      bool
+	Pos0, KPos0 int
+	Zigzag
 	// o and lse (for AttentionGrad: dq) hold the result for other keys, to which these keys are added
 	More   bool
 	Window int // 0: none; requires Causal
@@ -34,6 +34,22 @@ type Shape struct {
 	Key                                 uint64
 	Batch0, Head0, Group0               int
 	HeadsAll, GroupAll, SeqAll, KSeqAll int
+
+	// Pitch is the number of elements from one position of q, k and v, and of their gradients, to the next if they lie
+	// side by side; 0: each is contiguous. It is a multiple of Dim, which is then VDim.
+	Pitch int
+}
+
+// Zigzag describes queries and keys of which those from index Half and KHalf on are at Pos1 and KPos1; 0: all are
+// consecutive.
+type Zigzag struct{ Half, Pos1, KHalf, KPos1 int }
+
+// LD returns the number of elements from one position of q, of k and of v to the next.
+func (s *Shape) LD() (q, k, v int) {
+	if s.Pitch > 0 {
+		return s.Pitch, s.Pitch, s.Pitch
+	}
+	return s.Heads * s.Group * s.Dim, s.Heads * s.Dim, s.Heads * s.VDim
 }
 
 // Queries and keys are processed in blocks. A block of keys is packed once for a few blocks of queries. The
@@ -82,13 +98,13 @@ type head[F elem.Float] struct {
 	do         gemm.Mat[F]
 }
 
-// at returns the rows of head h of x [batch, seq, n heads, dim].
-func at[F elem.Float](x gemm.Mat[F], b, seq, n, h, dim int) gemm.Mat[F] {
-	first := (b*seq*n + h) * dim
+// at returns the rows of head h of x [batch, seq, heads, dim], whose positions are ld elements apart.
+func at[F elem.Float](x gemm.Mat[F], b, seq, ld, h, dim int) gemm.Mat[F] {
+	first := b*seq*ld + h*dim
 	if x.H != nil {
-		return gemm.Mat[F]{H: x.H[min(len(x.H), first):], LD: n * dim}
+		return gemm.Mat[F]{H: x.H[min(len(x.H), first):], LD: ld}
 	}
-	return gemm.Mat[F]{D: x.D[min(len(x.D), first):], LD: n * dim}
+	return gemm.Mat[F]{D: x.D[min(len(x.D), first):], LD: ld}
 }
 
 // span returns the range of keys that any of queries i0 to i1-1 sees. Both ends increase with the query.
@@ -184,10 +200,11 @@ func (a *attending[F]) block(unit int) (hd head[F], i0, i1 int) {
 func (a *attending[F]) place(b, hg int) head[F] {
 	s := &a.s
 	n, h := s.Heads*s.Group, hg/s.Group
+	ldQ, ldK, ldV := s.LD()
 	return head[F]{
 		Shape: s, b: b, h: h, g: hg % s.Group, slope: s.Slope(h, hg%s.Group),
-		q: at(a.q, b, s.Seq, n, hg, s.Dim), o: at(a.o, b, s.Seq, n, hg, s.VDim),
-		k: at(a.k, b, s.KSeq, s.Heads, h, s.Dim), v: at(a.v, b, s.KSeq, s.Heads, h, s.VDim),
+		q: at(a.q, b, s.Seq, ldQ, hg, s.Dim), o: at(a.o, b, s.Seq, n*s.VDim, hg, s.VDim),
+		k: at(a.k, b, s.KSeq, ldK, h, s.Dim), v: at(a.v, b, s.KSeq, ldV, h, s.VDim),
 		lse: a.lse[min(len(a.lse), b*s.Seq*n+hg):],
 	}
 }

@@ -28,8 +28,9 @@ func (w *worker[F]) headGrad(a *attending[F], unit int) {
 	w.prefetch.askGrad(a, unit+1)
 	s := &a.s
 	b, h := unit/s.Heads, unit%s.Heads
-	dk, dv := at(a.dk, b, s.KSeq, s.Heads, h, s.Dim), at(a.dv, b, s.KSeq, s.Heads, h, s.VDim)
-	k, v := at(a.k, b, s.KSeq, s.Heads, h, s.Dim), at(a.v, b, s.KSeq, s.Heads, h, s.VDim)
+	_, ldK, ldV := s.LD()
+	dk, dv := at(a.dk, b, s.KSeq, ldK, h, s.Dim), at(a.dv, b, s.KSeq, ldV, h, s.VDim)
+	k, v := at(a.k, b, s.KSeq, ldK, h, s.Dim), at(a.v, b, s.KSeq, ldV, h, s.VDim)
 	lo, hi := s.span(0, s.Seq)
 	clearGrads(dk, dv, s, 0, lo) // no query sees these keys
 	clearGrads(dk, dv, s, hi, s.KSeq)
@@ -52,8 +53,9 @@ func (a *attending[F]) headOf(b, h, g int) head[F] {
 	s := &a.s
 	heads, hg := s.Heads*s.Group, h*s.Group+g
 	hd := a.place(b, hg)
-	hd.dq, hd.do = at(a.dq, b, s.Seq, heads, hg, s.Dim), at(a.do, b, s.Seq, heads, hg, s.VDim)
-	hd.dk, hd.dv = at(a.dk, b, s.KSeq, s.Heads, h, s.Dim), at(a.dv, b, s.KSeq, s.Heads, h, s.VDim)
+	ldQ, ldK, ldV := s.LD()
+	hd.dq, hd.do = at(a.dq, b, s.Seq, ldQ, hg, s.Dim), at(a.do, b, s.Seq, heads*s.VDim, hg, s.VDim)
+	hd.dk, hd.dv = at(a.dk, b, s.KSeq, ldK, h, s.Dim), at(a.dv, b, s.KSeq, ldV, h, s.VDim)
 	return hd
 }
 

@@ -1,6 +1,7 @@
 package team
 
 import (
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -193,23 +194,45 @@ func (o *inOrder) Part(i int) {
 	}
 }
 
-// In turn, whichever thread is free takes the next part. Otherwise a thread takes its own first part, and
-// of another thread's the last.
+// In turn, whichever thread is free takes the next part. Otherwise a thread takes its own parts from the
+// first, and another thread's from the last. The helper may see the caller's range before its own.
 func TestInTurn(t *testing.T) {
 	withThreads(t, 2, func(t *testing.T) {
 		for range 50 {
+			untilAsleep()
 			o := &inOrder{parts: 8, done: make(chan struct{})}
 			RunInTurn(o, o.parts)
 			if !slices.Equal(o.order, []int{1, 2, 3, 4, 5, 6, 7}) {
 				t.Fatalf("parts were done in the order %v", o.order)
 			}
+			untilAsleep()
 			o = &inOrder{parts: 8, done: make(chan struct{})}
 			Run(o, o.parts)
-			if !slices.Equal(o.order, []int{4, 5, 6, 7, 3, 2, 1}) {
+			var own, others []int
+			for _, part := range o.order {
+				if part < 4 {
+					others = append(others, part)
+				} else {
+					own = append(own, part)
+				}
+			}
+			if !slices.Equal(own, []int{4, 5, 6, 7}) || !slices.Equal(others, []int{3, 2, 1}) {
 				t.Fatalf("of threads' own parts, they were done in the order %v", o.order)
 			}
 		}
 	})
+}
+
+// untilAsleep waits until the helpers sleep: one that is still looking for parts of the previous job may
+// take parts of the next one as it would take those of the previous one.
+func untilAsleep() {
+	for _, t := range teams.all {
+		for _, h := range t.helpers {
+			for !h.asleep.Load() {
+				runtime.Gosched()
+			}
+		}
+	}
 }
 
 // A caller gets the team that it last used if several are free.

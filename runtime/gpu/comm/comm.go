@@ -61,6 +61,22 @@ func (c *Comm) Receive(s *cuda.Stream, to cuda.Pointer, count int, t cuda.Type, 
 	return c.NCCL.Receive(s, to, count, t, peer)
 }
 
+// Rows makes the collective calls of n rows. NCCL combines them into one operation.
+func (c *Comm) Rows(n int, call func(row int) error) error {
+	all := func() error {
+		for i := range n {
+			if err := call(i); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if c.shared != nil || n == 1 {
+		return all()
+	}
+	return c.NCCL.Group(all)
+}
+
 // Group combines the sends and receives that f calls into one operation on a stream. All ranks must call
 // it.
 func (c *Comm) Group(s *cuda.Stream, f func() error) error {

@@ -194,7 +194,7 @@ func (b *bench) open() (err error) {
 	}
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
-	b.comm, err = b.nccl.Join(ctx, b.id, b.rank, b.ranks)
+	b.comm, err = b.nccl.Join(ctx, b.id, b.rank, b.ranks, 0)
 	return err
 }
 

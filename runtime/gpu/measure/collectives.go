@@ -29,7 +29,7 @@ func (b *bench) collectivesOf(n int) error {
 	}
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
-	group, err := b.comm.Split(ctx, color, b.rank)
+	group, err := b.comm.Split(ctx, color, b.rank, 0)
 	if err != nil {
 		return err
 	}

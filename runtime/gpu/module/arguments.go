@@ -35,6 +35,9 @@ func AddArguments(a *cuda.Args, name string, args []any) *cuda.Args {
 		panic(fmt.Sprintf("gpu: %s takes %d arguments, not %d", name, len(kinds), len(args)))
 	}
 	for i, x := range args {
+		if n, ok := x.(int); ok && int(int32(n)) != n {
+			panic(fmt.Sprintf("gpu: argument %d of %s is %d, which exceeds 32 bits", i, name, n))
+		}
 		if got := addArgument(a, x); !strings.Contains(got, kinds[i]) {
 			panic(fmt.Sprintf("gpu: argument %d of %s has kind %s, but must have %s", i, name, got, kinds[i]))
 		}

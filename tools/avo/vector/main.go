@@ -11,6 +11,7 @@ import (
 	"github.com/mmcloughlin/avo/printer"
 
 	"github.com/planc-dev/planc/tools/avo/align"
+	"github.com/planc-dev/planc/tools/avo/vex"
 )
 
 const (
@@ -60,6 +61,11 @@ func generate(name string, zmm bool) (map[string][]byte, error) {
 	}
 	if err := pass.Compile.Execute(file); err != nil {
 		return nil, err
+	}
+	if !zmm {
+		if err := vex.Check(file); err != nil {
+			return nil, err
+		}
 	}
 	cfg := printer.Config{Name: "tools/avo/vector", Pkg: "vec"}
 	out := map[string][]byte{}

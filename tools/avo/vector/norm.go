@@ -184,7 +184,7 @@ centred is 1, or 0 for a norm that does not subtract the mean.`)
 		m.VMULPS(part, along, along)
 		m.VMULPS(scale, along, along)
 		m.VMULPS(scale, along, along)
-		m.each(n, 4, func(at func(reg.Register) operand.Mem, _ int, t *tail) {
+		m.each(n, m.both(4), func(at func(reg.Register) operand.Mem, _ int, t *tail) {
 			g, v := m.load(at(gain), t), m.load(at(x), t)
 			m.VADDPS(base, g, g)
 			m.VFMSUB132PS(m.load(at(dy), t), plain, g) // g*dy - plain

@@ -25,8 +25,10 @@ train:
   schedule: {kind: wsd, warmup: 3, min_lr: 0.01, decay: 4}
   seed: 11
   eval: {every: 5, batches: 6, sample: "The"}
-  checkpoint: {every: 9}
+  early_stop: {metric: valid_loss, patience: 4, min_delta: 0.5}
+  checkpoint: {every: 9, keep_last: 2, keep_every: 18, best: valid_loss, top_k: 3}
   on_nonfinite: stop
+  on_spike: rollback
 cluster: 2xcpu
 `
 
@@ -45,12 +47,14 @@ func TestSettings(t *testing.T) {
 		Data: runtime.DataSettings{Root: "${DATA}", Train: []runtime.File{{Path: "a", Weight: 2},
 			{Path: "b", Weight: 1}},
 			Valid: []runtime.File{{Path: "c", Weight: 1}}, Tokenizer: "bytes"},
-		Train: runtime.TrainSettings{Steps: 7, Init: "random", Seed: 11, OnNonfinite: "stop",
+		Train: runtime.TrainSettings{Steps: 7, Init: "random", Seed: 11, OnNonfinite: "stop", OnSpike: "rollback",
 			Optimizer: runtime.OptimizerSettings{LR: 0.5, Betas: [2]float64{0.25, 0.75}, Eps: 0.125,
 				WeightDecay: 0.0625, ClipNorm: 2},
-			Schedule:   runtime.ScheduleSettings{Kind: "wsd", Warmup: 3, MinLR: 0.01, Decay: 4},
-			Eval:       runtime.EvalSettings{Every: 5, Batches: 6, Sample: "The"},
-			Checkpoint: runtime.CheckpointSettings{Every: 9}},
+			Schedule:  runtime.ScheduleSettings{Kind: "wsd", Warmup: 3, MinLR: 0.01, Decay: 4},
+			Eval:      runtime.EvalSettings{Every: 5, Batches: 6, Sample: "The"},
+			EarlyStop: runtime.EarlyStopSettings{Metric: "valid_loss", Patience: 4, MinDelta: 0.5},
+			Checkpoint: runtime.CheckpointSettings{Every: 9, Async: true, KeepLast: 2, KeepEvery: 18,
+				Best: "valid_loss", TopK: 3}},
 	}
 	l := &planner.Question{Job: j}
 	if diff := cmp.Diff(want, SettingsOf(l, DataFolder(l))); diff != "" {

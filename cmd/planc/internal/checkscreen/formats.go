@@ -21,6 +21,9 @@ func Formats(all []*interop.Format) string {
 			engine = "any"
 		}
 		rows = append(rows, []string{f.Name, use, engine, f.Title})
+		if f.Written != "" {
+			rows = append(rows, []string{"", "", "", "export without --like: " + f.Written})
+		}
 	}
 	columns := []layout.Column{layout.Left("FORMAT"), layout.Left("FILES ARE"), layout.Left("ENGINE"),
 		layout.Left("FILE")}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/planc-dev/planc/cmd/planc/internal/layout"
+	"github.com/planc-dev/planc/cmd/planc/internal/shell"
 	"github.com/planc-dev/planc/interop"
 	"github.com/planc-dev/planc/interop/migrate"
 	"github.com/planc-dev/planc/planner"
@@ -22,13 +23,16 @@ type Options struct {
 func Screen(r *migrate.Report, o Options) string {
 	var b strings.Builder
 	b.WriteString(layout.Prose("", 0, r.Message))
+	for _, text := range r.Warnings {
+		b.WriteString(layout.Prose("", 0, text))
+	}
 	b.WriteString(title(r) + "\n")
 	b.WriteString(plans(r))
 	edits := shownEdits(r)
 	b.WriteString(editTable(r, edits))
 	b.WriteString(changeLines(r))
 	b.WriteString(diffs(r, edits))
-	b.WriteString(envLines(r))
+	b.WriteString(envLines(planEnvs(r, edits)))
 	b.WriteString(noteLines(r))
 	b.WriteString(keyLines(r, o))
 	b.WriteString("\n" + layout.Flow("more", labelWidth, " · ", more(r, edits, o)))
@@ -59,11 +63,17 @@ func plans(r *migrate.Report) string {
 	var b strings.Builder
 	if r.Yours != nil {
 		b.WriteString(plan("YOURS", r.Yours, r.Yours.Chosen, r.Question.HasMeasuredMemory()))
+		if r.Offload != "" {
+			b.WriteString(layout.Prose("", labelWidth, "step and memory without offload"))
+		}
+		if r.Adapters != "" {
+			b.WriteString(layout.Prose("", labelWidth, "step and memory of full training"))
+		}
 		b.WriteString(chosenLine(r))
 	} else {
 		b.WriteString(layout.Flow("YOURS", labelWidth, " · ", strings.Split(r.From().String(), " · ")))
-		for i, rule := range r.Rules {
-			b.WriteString(layout.Prose([]string{"illegal", ""}[min(i, 1)], labelWidth, rule.Message))
+		for i, rule := range r.Rules[1:] { // the first is in the message
+			b.WriteString(layout.Prose([]string{"illegal", ""}[min(i, 1)], labelWidth, "also: "+rule.Message))
 		}
 	}
 	switch {
@@ -240,6 +250,7 @@ func editTable(r *migrate.Report, edits []numbered) string {
 	columns := []layout.Column{layout.Left("EDITS"), layout.Left("SINGLE CHANGES"), layout.Right("STEP"),
 		layout.Right("MEMORY"), layout.Left("")}
 	var rows [][]string
+	isOutside := false
 	for _, e := range edits {
 		step, memory := "", quantity.Bytes(e.Predict.MemoryBytes.Total)
 		switch {
@@ -252,11 +263,18 @@ func editTable(r *migrate.Report, edits []numbered) string {
 		if e.NoFit != nil {
 			fits = quantity.Bytes(e.NoFit.OverBytes) + " over"
 		}
+		if e.DiffNote != "" && r.Source.Doc != nil {
+			fits += ", outside the file"
+			isOutside = true
+		}
 		rows = append(rows, []string{fmt.Sprint(e.number), e.Message, step, memory, fits})
 	}
 	table := "\n" + layout.Table(columns, rows)
 	if !slices.ContainsFunc(edits, func(e numbered) bool { return e.Fits }) {
 		table += "No single edit is faster and fits.\n"
+	}
+	if isOutside {
+		table += "Outside the file: the training code or its environment says it, not this file.\n"
 	}
 	return table
 }
@@ -304,45 +322,25 @@ func firstDiff(edits []numbered) *numbered {
 func diffs(r *migrate.Report, edits []numbered) string {
 	out := ""
 	if e := firstDiff(edits); e != nil {
-		out += diff(fmt.Sprintf("Edit %d, %s:", e.number, e.Message), e.Diff, e.DiffNote)
-		if e.Diff == r.Diff {
+		out += diff(fmt.Sprintf("Edit %d, %s:", e.number, e.Message), e.Diff, e.DiffNote, e.DiffRemarks)
+		if e.Diff == r.Diff && e.DiffNote == r.DiffNote {
 			return out
 		}
 	}
-	return out + diff("The best plan:", r.Diff, r.DiffNote)
+	return out + diff("The best plan:", r.Diff, r.DiffNote, r.DiffRemarks)
 }
 
-// diff shows one change.
-func diff(title, text, note string) string {
+// diff shows one change, and then what it leaves as it was.
+func diff(title, text, note string, remarks []string) string {
 	switch {
 	case note != "":
 		return "\n" + layout.Prose("", 0, title+" "+note)
 	case text == "":
 		return ""
 	}
-	return "\n" + title + "\n" + text
-}
-
-// envLines shows the environment variables that belong to the best plan.
-func envLines(r *migrate.Report) string {
-	out := ""
-	for i, e := range r.Env {
-		state := "not set in the file"
-		switch {
-		case e.IsSet && e.Yours == e.Value:
-			state = "set"
-		case e.IsSet:
-			state = "the file sets " + e.Yours
-		}
-		line := e.Name + "=" + e.Value + ": " + state
-		if e.Why != "" {
-			line += "; " + e.Why
-		}
-		label := ""
-		if i == 0 {
-			label, out = "env", "\n"
-		}
-		out += layout.Prose(label, labelWidth, line)
+	out := "\n" + title + "\n" + text
+	for _, remark := range remarks {
+		out += layout.Prose("", 0, remark)
 	}
 	return out
 }
@@ -371,10 +369,18 @@ func keyLines(r *migrate.Report, o Options) string {
 		}
 	}
 	out := "\n" + layout.Flow("keys", labelWidth, " · ", words)
-	for _, k := range r.Keys {
-		if k.Use == interop.Unsupported || k.Use == interop.IgnoredByTool {
-			out += layout.Prose("", labelWidth, where(&k, r.Files[0])+": "+useWords(r, k.Use)+note(&k))
+	var shown []string
+	for i := range r.Keys {
+		k := &r.Keys[i]
+		if k.Use != interop.Unsupported && k.Use != interop.IgnoredByTool {
+			continue
 		}
+		shown = append(shown, where(k, r.Files[0]))
+		if i+1 < len(r.Keys) && r.Keys[i+1].Use == k.Use && r.Keys[i+1].Note == k.Note {
+			continue // one text for both
+		}
+		out += layout.Prose("", labelWidth, strings.Join(shown, ", ")+": "+useWords(r, k.Use)+note(k))
+		shown = nil
 	}
 	return out
 }
@@ -413,9 +419,12 @@ func note(k *interop.Key) string {
 	return "; " + k.Note
 }
 
+// widestKey is the width of a key, with its value and its line, above which its use begins on the next line.
+const widestKey = 48
+
 // keyTable lists all keys by their use.
 func keyTable(r *migrate.Report) string {
-	columns := []layout.Column{layout.Left("KEY"), layout.Left("USE")}
+	columns := []layout.Column{layout.LeftUpTo("KEY", widestKey), layout.Left("USE")}
 	var rows [][]string
 	for _, use := range interop.Uses {
 		for _, k := range r.Keys {
@@ -426,23 +435,28 @@ func keyTable(r *migrate.Report) string {
 			if len(k.As) > 0 {
 				text = strings.Join(k.As, ", ")
 			}
-			rows = append(rows, []string{layout.Clip(where(&k, r.Files[0]), keyColumn), text})
+			rows = append(rows, []string{where(&k, r.Files[0]), text})
 		}
 	}
 	return layout.Table(columns, rows)
 }
 
-// keyColumn is the most columns of a key in the table of keys.
-const keyColumn = 44
+// piped returns a flag that prints a diff, with the command that applies the diff if there is one.
+func piped(flag, diff string) string {
+	if command := shell.Patch(diff); command != "" {
+		return flag + " | " + command
+	}
+	return flag
+}
 
 // more returns the flags to add to the command.
 func more(r *migrate.Report, edits []numbered, o Options) []string {
 	var words []string
 	if e := firstDiff(edits); e != nil && e.Diff != "" {
-		words = append(words, fmt.Sprintf("--edit %d | patch", e.number))
+		words = append(words, piped(fmt.Sprintf("--edit %d", e.number), e.Diff))
 	}
 	if r.Diff != "" {
-		words = append(words, "--edit best | patch")
+		words = append(words, piped("--edit best", r.Diff))
 	}
 	if !o.HasKeys {
 		words = append(words, "--keys")

@@ -86,3 +86,14 @@ func TestChosenTermsAreMarked(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// A diff of a file in another folder is applied with -p0, and one of standard input is not applied.
+func TestEditsArePatchesOfTheirFiles(t *testing.T) {
+	for name, want := range map[string]string{"run.sh": "--edit best | patch --keys --json",
+		"sub/run.sh": "--edit best | patch -p0 --keys --json", "standard input": "--edit best --keys --json"} {
+		r := &migrate.Report{Check: &planner.Check{}, Diff: "--- " + name + "\n+++ " + name + "\n"}
+		if got := strings.Join(more(r, nil, Options{}), " "); got != want {
+			t.Errorf("%q; want %q", got, want)
+		}
+	}
+}

@@ -103,12 +103,21 @@ func (c *Console) WatchBuild(r *build.Request) (end func()) {
 		}
 		say(fmt.Sprintf("building: %d of %d packages", done, all))
 	}
-	if c.terminal {
+	return c.WatchWork(func() string { return *at.Load() })
+}
+
+// WatchWork shows how far long work is: on a progress line of a terminal, otherwise on a new line each second. The
+// function that it returns ends that.
+func (c *Console) WatchWork(text func() string) (end func()) {
+	switch {
+	case c.Quiet:
+		return func() {}
+	case c.terminal:
 		line := &progress{after: Patience, every: Patience / 4}
-		line.set(func() string { return *at.Load() })
+		line.set(text)
 		return line.show(c.Stderr)
 	}
-	return repeatEvery(Patience, func() { c.Notef("%s", *at.Load()) })
+	return repeatEvery(Patience, func() { c.Notef("%s", text()) })
 }
 
 // repeatEvery calls f at each interval until end is called, which waits for the last call.

@@ -39,3 +39,13 @@ func TestProse(t *testing.T) {
 		}
 	}
 }
+
+// A wide cell of the first column has a line of its own, and does not make the others narrow.
+func TestWideCells(t *testing.T) {
+	columns := []Column{LeftUpTo("KEY", 6), Left("USE")}
+	got := Table(columns, [][]string{{"short", "a"}, {"much longer", "b"}})
+	const want = "KEY    USE\nshort  a\nmuch longer\n       b\n"
+	if got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

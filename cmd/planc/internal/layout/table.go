@@ -7,7 +7,15 @@ import "strings"
 type Column struct {
 	Title string
 	right bool // right-aligned, for numbers
+	// limit is the width above which a cell has a line of its own; 0: none. Only the first column has it.
+	limit int
 }
+
+// LeftUpTo returns a first column of texts, of which those that are wider than limit have a line of their own.
+func LeftUpTo(title string, limit int) Column { return Column{Title: title, limit: limit} }
+
+// isWide reports whether a cell has a line of its own.
+func (c Column) isWide(cell string) bool { return c.limit > 0 && Width(cell) > c.limit }
 
 // Left returns a column of texts.
 func Left(title string) Column { return Column{Title: title} }
@@ -23,6 +31,10 @@ func Table(columns []Column, rows [][]string) string {
 	var b strings.Builder
 	line := func(cells []string) {
 		begin, last := "", len(columns)-1
+		if columns[0].isWide(cells[0]) {
+			b.WriteString(cells[0] + "\n")
+			cells = append([]string{""}, cells[1:]...)
+		}
 		for i := range last {
 			begin += aligned(columns[i], cells[i], widths[i]) + strings.Repeat(" ", ColumnGap)
 		}
@@ -49,7 +61,9 @@ func widthsOf(columns []Column, rows [][]string) []int {
 	for i, c := range columns {
 		widths[i] = Width(c.Title)
 		for _, r := range rows {
-			widths[i] = max(widths[i], Width(r[i]))
+			if !c.isWide(r[i]) {
+				widths[i] = max(widths[i], Width(r[i]))
+			}
 		}
 	}
 	return widths

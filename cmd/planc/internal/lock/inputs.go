@@ -64,7 +64,7 @@ func onCPU(q *planner.Question, plan ir.Plan) (*costmodel.Cluster, costmodel.Pre
 		return nil, costmodel.Predict{}, err
 	}
 	question := *q.Problem()
-	question.Cluster = c
+	question.Cluster, question.Recipe.Sides = c, false
 	p, err := search.Price(&question, plan)
 	return c, p, err
 }

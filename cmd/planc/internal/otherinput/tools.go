@@ -23,7 +23,7 @@ const migratingPage = "docs/migrating.md of planc's repository"
 // top-level keys or by words in its text.
 var otherTools = []struct {
 	keys  []string // one of these keys is enough
-	words []string // one of these words is enough, if the file is not a mapping
+	words []string // one of these words is enough, if the file is no mapping without errors
 	what  string
 	page  string // section of migratingPage
 }{
@@ -32,6 +32,8 @@ var otherTools = []struct {
 	{[]string{"compute_environment", "distributed_type", "fsdp_config"}, nil, "a configuration of Accelerate",
 		"PyTorch FSDP"},
 	{[]string{"trainer"}, nil, "a configuration of Lightning or NeMo", "Lightning"},
+	{nil, []string{"tensor_model_parallel_size .", "- end of arguments -"}, "a log with the arguments of Megatron-LM",
+		"Megatron-LM"},
 	{nil, []string{"--tensor-model-parallel-size", "--pipeline-model-parallel-size", "pretrain_gpt.py",
 		"--micro-batch-size"}, "a script of Megatron-LM", "Megatron-LM"},
 	{nil, []string{"deepspeed "}, "a script of DeepSpeed", "DeepSpeed"},
@@ -61,7 +63,7 @@ func Check(path string, data []byte, neighbor string) error {
 			"NAME --global-batch N --seq-len N", shell.QuotePath(path))
 	}
 	for _, t := range otherTools {
-		if has(t.keys...) || !isMapping && slices.ContainsFunc(t.words, func(w string) bool {
+		if has(t.keys...) || (!isMapping || len(wrong) > 0) && slices.ContainsFunc(t.words, func(w string) bool {
 			return strings.Contains(string(data), w)
 		}) {
 			return refuse("", "this is %s, and JOB must be a job; %sthe section %q of %s translates its options, and "+

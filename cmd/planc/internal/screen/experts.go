@@ -6,14 +6,14 @@ import (
 
 	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/ir"
-	"github.com/planc-dev/planc/passes/search"
+	"github.com/planc-dev/planc/passes/search/price"
 	"github.com/planc-dev/planc/planner"
 	"github.com/planc-dev/planc/planner/quantity"
 )
 
 // Experts says how a plan's experts lie on its ranks, in planc's words and as texts that count ep as an axis of
 // its own have it, and what their price rests on; "" where there are none.
-func Experts(p ir.Plan, e search.Experts) string {
+func Experts(p ir.Plan, e price.Experts) string {
 	if p.MoESlack == 0 {
 		return ""
 	}
@@ -52,7 +52,7 @@ func Experts(p ir.Plan, e search.Experts) string {
 }
 
 // nextRound says how near the next round is.
-func nextRound(e search.Experts) string {
+func nextRound(e price.Experts) string {
 	return fmt.Sprintf("the fullest expert is expected to get %.2f times its even share of a rank's tokens; above "+
 		"%.2f times, %s more, there is a further round",
 		e.Fullest, e.Room, quantity.Percent(e.Room/e.Fullest-1))

@@ -122,9 +122,9 @@ func (d *Document) memorySum() string {
 		return text
 	}
 	var words []string
-	for _, name := range costmodel.MemoryParts {
-		if n := m.Part(name); n > 0 {
-			words = append(words, name+" "+show(float64(n)))
+	for _, part := range partsOfMemory(m) {
+		if part.bytes > 0 {
+			words = append(words, part.name+" "+show(float64(part.bytes)))
 		}
 	}
 	text := sum("MEMORY "+name, words, show(float64(m.Total)))
@@ -136,6 +136,25 @@ func (d *Document) memorySum() string {
 		}
 	}
 	return text
+}
+
+// partsOfMemory returns the parts of the memory in their order. On a GPU, those of the overhead replace it.
+func partsOfMemory(m costmodel.Memory) (out []memoryPart) {
+	for _, name := range costmodel.MemoryParts {
+		o := m.OverheadParts
+		if name == "overhead" && o.Context > 0 {
+			out = append(out, memoryPart{"CUDA context", o.Context}, memoryPart{"communicators", o.Communicators},
+				memoryPart{"libraries", o.Workspaces})
+			continue
+		}
+		out = append(out, memoryPart{name, m.Part(name)})
+	}
+	return out
+}
+
+type memoryPart struct {
+	name  string
+	bytes int64
 }
 
 // timeSum returns the parts of the step time and their sum.

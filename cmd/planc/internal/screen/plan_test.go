@@ -54,9 +54,9 @@ func example() *Document {
 			Priced: 212},
 			Restricted: []string{"recompute_split: true", "cp: where a rank has fewer than 8192 positions"}},
 		Alternatives: []planner.Alternative{tp, none},
-		Assumed: []planner.Assumption{{Path: "train.optimizer.kind", Value: "adamw", Why: "default"},
-			{Path: "node.link.latency_us", Value: "2",
-				Why: "catalogue, not measured"}},
+		Remarks: planner.Remarks{Assumed: []planner.Assumption{
+			{Path: "train.optimizer.kind", Value: "adamw", Why: "default"},
+			{Path: "node.link.latency_us", Value: "2", Why: "catalogue, not measured"}}},
 		Explanation: &planner.Explanation{
 			Binding: planner.Binding{Resource: "memory", SlackBytes: 37 * g / 10},
 			Choices: []planner.Choice{{Name: "tp", Taken: 1, RunnerUp: 2, Verdict: "slower", SlowerBy: slower(0.041),

@@ -9,7 +9,7 @@ import (
 	"github.com/planc-dev/planc/cmd/planc/internal/layout"
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
-	"github.com/planc-dev/planc/passes/search"
+	"github.com/planc-dev/planc/passes/search/price"
 	"github.com/planc-dev/planc/planner/quantity"
 )
 
@@ -71,7 +71,7 @@ func zeroSentence(plan, other *ir.Plan) string {
 
 // movesTable returns a table of the size of the buffers that each kind of collective over replicas reduces or gathers.
 // It leaves out collectives of less than 1 KiB, such as that of the gradient norm; "" if no row is left.
-func movesTable(moves [2][]search.Traffic) string {
+func movesTable(moves [2][]price.Traffic) string {
 	bytes := map[ir.Op][2]int{}
 	for i := range moves {
 		for _, m := range moves[i] {

@@ -1,0 +1,2 @@
+// Package ckpttools lists, shows, verifies, compares and removes checkpoints, for planc checkpoint.
+package ckpttools
