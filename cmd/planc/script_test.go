@@ -24,10 +24,8 @@ func TestMain(m *testing.M) {
 	if err := os.Setenv(noMeasureVariable, "1"); err != nil { // what is recorded is the same on every machine
 		panic(err)
 	}
-	testscript.Main(m, map[string]func(){"planc": func() {
-		console.Patience = time.Hour // on a busy machine too, what planc prints is the same
-		main()
-	}})
+	console.Patience = time.Hour // on a busy machine too, what planc prints is the same
+	testscript.Main(m, map[string]func(){"planc": main})
 }
 
 // One file is one behaviour of the command line. PLANC_UPDATE=1 rewrites what the scripts compare with.
