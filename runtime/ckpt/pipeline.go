@@ -39,11 +39,14 @@ type chunkBuffer struct {
 	hashing sync.WaitGroup
 }
 
+// chunkBuffers has the buffers of finished files for the next ones.
+var chunkBuffers = sync.Pool{New: func() any { return &chunkBuffer{data: make([]byte, 0, pipelineBytes)} }}
+
 func newPipeline(file io.Writer) *pipeline {
 	p := &pipeline{free: make(chan *chunkBuffer, pipelineChunks), hashed: make(chan *chunkBuffer, pipelineChunks),
 		written: make(chan *chunkBuffer, pipelineChunks), sum: sha256.New(), failed: make(chan struct{})}
 	for range pipelineChunks {
-		p.free <- &chunkBuffer{data: make([]byte, 0, pipelineBytes)}
+		p.free <- chunkBuffers.Get().(*chunkBuffer)
 	}
 	p.running.Go(func() {
 		for b := range p.hashed {
@@ -111,5 +114,9 @@ func (p *pipeline) close() (sum []byte, size int64, err error) {
 	close(p.hashed)
 	close(p.written)
 	p.running.Wait()
+	close(p.free)
+	for b := range p.free {
+		chunkBuffers.Put(b)
+	}
 	return p.sum.Sum(nil), p.size, p.err
 }
