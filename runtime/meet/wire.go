@@ -20,19 +20,16 @@ import (
 type kind byte
 
 const (
-	hello     kind = iota + 'a' // a Hello from a caller
-	members                     // []Hello of all processes: joining is complete
-	alive                       // empty, sent at intervals; the first one tells a caller that it was accepted
-	payload                     // a message
-	ended                       // empty: the last frame
-	fault                       // a failure
-	piece                       // a part of a background message, but not the last
-	lastPiece                   // the last part of a background message
-	credit                      // empty: a piece was taken, so that one more may be sent
+	hello   kind = iota + 'a' // a Hello from a caller
+	members                   // []Hello of all processes: joining is complete
+	alive                     // empty, sent at intervals; the first one tells a caller that it was accepted
+	payload                   // a message
+	ended                     // empty: the last frame
+	fault                     // a failure
 )
 
 // magic begins a connection in both directions.
-const magic = "planc meets 4\n"
+const magic = "planc meets 3\n"
 
 // nonceSize is the number of random bytes that follow the magic. A caller's proof depends on them.
 const nonceSize = 16
@@ -67,12 +64,10 @@ var (
 type wire struct {
 	net.Conn
 	nonces
-	peer    Hello
-	in      *bufio.Reader
-	inbox   chan []byte
-	pieces  chan pieceFrame // received pieces of background messages
-	credits chan struct{}   // one for each piece that may be sent
-	first   chan error      // state of the connection before the first frame, for a process that waits to start
+	peer  Hello
+	in    *bufio.Reader
+	inbox chan []byte
+	first chan error // state of the connection before the first frame, for a process that waits to start
 
 	mutex sync.Mutex // held while a frame is written
 	out   *bufio.Writer
@@ -80,13 +75,8 @@ type wire struct {
 
 // newWire returns a connection whose greeting is complete.
 func newWire(c net.Conn, n nonces) *wire {
-	w := &wire{Conn: c, nonces: n, in: bufio.NewReaderSize(c, 1<<16), out: bufio.NewWriterSize(c, 1<<16),
-		inbox: make(chan []byte, 8), first: make(chan error, 1), pieces: make(chan pieceFrame, maxPieces),
-		credits: make(chan struct{}, maxPieces)}
-	for range maxPieces {
-		w.credits <- struct{}{}
-	}
-	return w
+	return &wire{Conn: c, nonces: n, in: bufio.NewReaderSize(c, 1<<16), out: bufio.NewWriterSize(c, 1<<16),
+		inbox: make(chan []byte, 8), first: make(chan error, 1)}
 }
 
 // write sends a frame.
@@ -129,7 +119,7 @@ func readFrame(from io.Reader, limit uint64) (kind, []byte, error) {
 		return 0, nil, err
 	}
 	k, n := kind(head[0]), binary.LittleEndian.Uint64(head[1:])
-	if k < hello || k > credit {
+	if k < hello || k > fault {
 		return 0, nil, errUnknownPeer
 	}
 	if n > limit {

@@ -71,14 +71,14 @@ type Price struct {
 func (s *Pricer) candidateMemory(p *Candidate) (costmodel.Memory, int) {
 	s.measureActivations(&s.activationScratch, p.Family, p.Recompute, p.N, p.scattersEachMicro())
 	a, stage := s.fullestStage(p.Family, &s.activationScratch, s.shardingCost(p.Family, *p.Sharding).stateMemory)
-	return s.memoryOf(&a, p.Family), stage
+	return s.memoryOf(&a, &p.Family.Plan), stage
 }
 
 // Moments returns what a rank of the fullest stage needs at each moment of training.
 func (s *Pricer) Moments(p *Candidate) []costmodel.MemoryMoment {
 	s.measureActivations(&s.activationScratch, p.Family, p.Recompute, p.N, p.scattersEachMicro())
 	a, _ := s.fullestStage(p.Family, &s.activationScratch, s.shardingCost(p.Family, *p.Sharding).stateMemory)
-	return s.problem.PricedEngine().Moments(s.memoryOf(&a, p.Family), int64(a.moment1+a.moment2))
+	return s.problem.PricedEngine().Moments(s.memoryOf(&a, &p.Family.Plan), int64(a.moment1+a.moment2))
 }
 
 // ArenaBytes returns the bytes of the arena of a candidate's fullest stage.
@@ -107,18 +107,16 @@ func (s *Pricer) StepTime(p *Candidate) costmodel.Seconds {
 // Priced returns a plan with its prediction.
 func (s *Pricer) Priced(p *Candidate) Priced {
 	plan := p.Plan()
-	run := plan
-	run.Precision = planPrecision(s.problem, &plan, plan.Zero)
 	memory, stage := s.candidateMemory(p)
 	predict := s.problem.PricedEngine().Predict(s.problem.Cluster, engines.Run{
 		Time: s.stepOf(p).Simulate(), Memory: memory,
 		Tokens:        s.problem.GlobalBatch * s.dims.Seq,
 		ModelFlops:    float64(float64(s.problem.GlobalBatch) * s.modelFlops),
 		Formula:       s.formula,
-		HardwareFlops: s.hardwareFlops(p), Ranks: plan.Ranks(), Precision: run.Precision, GEMM: s.problem.Computes(),
+		HardwareFlops: s.hardwareFlops(p), Ranks: plan.Ranks(), Precision: plan.Precision, GEMM: s.problem.Computes(),
 		PP: plan.PP, Experts: plan.MoESlack > 0,
 	})
-	predict.BytesPerParam = s.problem.PricedEngine().BytesPerParam(&run, s.problem.Recipe)
+	predict.BytesPerParam = s.problem.PricedEngine().BytesPerParam(&plan, s.problem.Recipe)
 	return Priced{plan, predict, stage}
 }
 
@@ -178,7 +176,6 @@ func (c *chunkKind) parts(layers, every int, split bool) (out []part) {
 // stepOf returns the times of a plan's step.
 func (s *Pricer) stepOf(p *Candidate) *costmodel.Step {
 	f, plan, e := p.Family, p.Plan(), s.problem.PricedEngine()
-	plan.Precision = planPrecision(s.problem, &plan, plan.Zero)
 	b, fr, st := s.blocksOf(f, p.Recompute, p.scattersEachMicro()), s.pipelineSplit(f),
 		s.shardingCost(p.Family, *p.Sharding).layout
 	costs := s.layerCosts(nil, s.routeSetOn(f, b, p.Order), &b.base.key, b.base.profile, b.micro)
@@ -188,13 +185,12 @@ func (s *Pricer) stepOf(p *Candidate) *costmodel.Step {
 		Other:     s.device.StepOverhead() + prices.price(0, bucketLine).other,
 		Preposted: s.problem.Recipe.PrepostReceives, Stages: make([]costmodel.Stage, f.Plan.PP)}
 	e.SetAhead(step)
-	kinds, plain := make([][]costmodel.Layers, len(fr.kinds)), s.plainPasses(&plan, b.base)
+	kinds := make([][]costmodel.Layers, len(fr.kinds))
 	layers, every := p.Recompute.LayersAndEvery(p.N)
 	for i := range fr.kinds {
 		for _, r := range fr.kinds[i].parts(layers, every, p.Recompute.Split) {
 			l := layersOf(&r.Run, r.segment, &costs[r.segment])
 			l.Fetch, l.Scatter = prices.zeroTime(r.segment)
-			plain.addTo(&l, r.segment)
 			kinds[i] = append(kinds[i], l)
 		}
 	}

@@ -68,8 +68,7 @@ func (s *stepBounder) minZeroTimes(f *Family, shard space.Sharding, o *AxisOrder
 	if m := s.zeroTimeCache[k]; m != nil {
 		return m
 	}
-	place, c := s.shardPlacement(f.Plan.CP, o, shard.Group), s.problem.Cluster
-	prec := planPrecision(s.problem, &f.Plan, shard.Zero)
+	place, prec, c := s.shardPlacement(f.Plan.CP, o, shard.Group), &f.Plan.Precision, s.problem.Cluster
 	move := func(to *zeroTime, n int, place costmodel.Placement) {
 		if n == 0 {
 			return
