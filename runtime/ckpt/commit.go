@@ -3,7 +3,6 @@ package ckpt
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,21 +45,24 @@ func exists(path string) bool {
 func setAside(fsys fileSystem, from, path string) (to string, err error) {
 	for n := 1; ; n++ {
 		to = fmt.Sprintf("%s%s%d", path, asideSuffix, n)
-		if _, err := os.Lstat(to); errors.Is(err, fs.ErrNotExist) {
-			break
-		} else if err != nil {
+		if is, err := isPresent(to); err != nil {
 			return "", err
+		} else if !is {
+			break
 		}
 	}
 	if err := fsys.Rename(from, to); err != nil {
 		return "", err
 	}
-	return to, fsys.SyncDir(filepath.Dir(path))
+	return to, fsys.SyncDir(parent(path))
 }
 
 // Clean removes what an interrupted Save left in a folder, and completes interrupted replacements. It returns the paths
 // of the checkpoints that it set aside. No Save may run in the folder at the same time.
 func Clean(dir string) (aside []string, err error) {
+	if IsURL(dir) {
+		return cleanObjects(dir)
+	}
 	list, err := os.ReadDir(dir)
 	if absent(err) {
 		return nil, nil
@@ -75,7 +77,7 @@ func Clean(dir string) (aside []string, err error) {
 		case strings.HasPrefix(e.Name(), tmpPrefix):
 			errs = append(errs, os.RemoveAll(path))
 		case isStep && old:
-			to, err := restore(path)
+			to, err := restore(osFS{}, path)
 			errs = append(errs, err)
 			if to != "" {
 				aside = append(aside, to)
@@ -87,8 +89,7 @@ func Clean(dir string) (aside []string, err error) {
 
 // restore completes an interrupted replacement. If the new checkpoint is complete, the old one is set aside. If only
 // the old one is, it gets its name back, and the other is set aside. If one of them cannot be read, nothing changes.
-func restore(old string) (aside string, err error) {
-	fsys := osFS{}
+func restore(fsys fileSystem, old string) (aside string, err error) {
 	path := strings.TrimSuffix(old, oldSuffix)
 	whole, err := isWhole(path)
 	if err != nil {
@@ -101,7 +102,11 @@ func restore(old string) (aside string, err error) {
 	if err != nil || !whole {
 		return "", err // neither is complete: both stay for people to inspect
 	}
-	if exists(path) {
+	is, err := isPresent(path)
+	if err != nil {
+		return "", err
+	}
+	if is {
 		aside, err = setAside(fsys, path, path)
 		if err != nil {
 			return "", err

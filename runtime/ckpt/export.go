@@ -115,7 +115,7 @@ func exportAll(fsys fileSystem, tmp string, c Content, limit int64, others map[s
 		others[indexName] = indexFile(total, names)
 	}
 	for _, name := range slices.Sorted(maps.Keys(others)) {
-		_, err := writeFile(fsys, filepath.Join(tmp, name), func(w io.Writer) error {
+		_, err := writeFile(fsys, filepath.Join(tmp, name), int64(len(others[name])), func(w io.Writer) error {
 			_, err := w.Write(others[name])
 			return err
 		})

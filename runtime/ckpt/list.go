@@ -29,14 +29,25 @@ func List(dir string) (all []Listed, err error) {
 		if old {
 			continue
 		}
-		l := Listed{Path: filepath.Join(dir, name), Step: step}
+		l := Listed{Path: Join(dir, name), Step: step}
 		l.Manifest, l.Err = readManifest(l.Path)
-		if info, err := os.Stat(filepath.Join(l.Path, manifestName)); err == nil {
-			l.Saved = info.ModTime()
-		}
+		l.Saved = modified(Join(l.Path, manifestName))
 		all = append(all, l)
 	}
 	return all, nil
+}
+
+// modified returns when a file was written; the zero time if that is unknown.
+func modified(name string) time.Time {
+	if IsURL(name) {
+		all, _ := objects(parent(name))
+		return all[manifestName]
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
 }
 
 // Size returns the bytes of its files, without the manifest.
@@ -58,7 +69,7 @@ func (l *Listed) ValidLoss() float64 {
 
 // readManifest reads the manifest of a checkpoint and verifies it, but not the other files.
 func readManifest(path string) (Manifest, error) {
-	b, err := readSmall(filepath.Join(path, manifestName), maxManifest)
+	b, err := readSmall(Join(path, manifestName), maxManifest)
 	if absent(err) {
 		return Manifest{}, inputf("%s has no %s: it is not a checkpoint, or saving it did not finish", path,
 			manifestName)
@@ -68,7 +79,7 @@ func readManifest(path string) (Manifest, error) {
 	}
 	m, err := decodeManifest(b)
 	if bad := (*InputError)(nil); errors.As(err, &bad) {
-		return Manifest{}, inputf("%s%c%s", path, filepath.Separator, bad.Msg)
+		return Manifest{}, inputf("%s", Join(path, bad.Msg))
 	}
 	if err != nil {
 		return Manifest{}, err

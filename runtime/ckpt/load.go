@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,7 +27,7 @@ func Open(path string) (*Checkpoint, error) {
 		return nil, err
 	}
 	for _, f := range m.Files {
-		if err := verify(filepath.Join(path, f.Name), f); err != nil {
+		if err := verify(Join(path, f.Name), f); err != nil {
 			return nil, err
 		}
 	}
@@ -41,7 +39,7 @@ func (c *Checkpoint) File(name string) (*File, error) {
 	if !slices.ContainsFunc(c.Manifest.Files, func(f FileInfo) bool { return f.Name == name }) {
 		return nil, inputf("%s has no %s", c.Path, name)
 	}
-	return OpenFile(filepath.Join(c.Path, name))
+	return OpenFile(Join(c.Path, name))
 }
 
 // verify checks a file against its entry in the manifest, and that its numbers are finite.
@@ -86,7 +84,7 @@ func Newest(dir string) (*Checkpoint, []Skipped, error) {
 	}
 	var skipped []Skipped
 	for _, name := range names {
-		path := filepath.Join(dir, name)
+		path := Join(dir, name)
 		c, err := Open(path)
 		if err == nil {
 			return c, skipped, nil
@@ -110,7 +108,7 @@ func Find(dir string, step int64) (*Checkpoint, error) {
 	var have []int64
 	for _, name := range names {
 		if n, old, _ := parseStep(name); n == step && !old {
-			return Open(filepath.Join(dir, name))
+			return Open(Join(dir, name))
 		} else if !old {
 			have = append(have, n)
 		}
@@ -142,19 +140,17 @@ func apart(a, b int64) int64 { return max(a-b, b-a) }
 
 // steps returns the names of a folder's checkpoints, newest first.
 func steps(dir string) ([]string, error) {
-	list, err := os.ReadDir(dir)
+	names, err := namesIn(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("checkpoint: %w", err)
+		return nil, reading(err)
 	}
-	var names []string
-	for _, e := range list {
-		if _, _, ok := parseStep(e.Name()); ok {
-			names = append(names, e.Name())
-		}
-	}
+	names = slices.DeleteFunc(names, func(name string) bool {
+		_, _, ok := parseStep(name)
+		return !ok
+	})
 	slices.SortFunc(names, func(a, b string) int {
 		i, iold, _ := parseStep(a)
 		j, jold, _ := parseStep(b)

@@ -18,6 +18,9 @@ var ErrLocked = errors.New("another run has locked it")
 // Lock creates a folder for checkpoints and keeps other runs out of it until release is called or the process ends. A
 // file system without locks keeps nobody out.
 func Lock(dir string) (release func(), err error) {
+	if IsURL(dir) {
+		return lockObjects(dir)
+	}
 	if err := makeDir(osFS{}, dir); err != nil {
 		return nil, fmt.Errorf("checkpoint: cannot create the folder: %w; choose a folder that can be written with "+
 			"--checkpoint-dir", err)

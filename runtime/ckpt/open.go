@@ -11,7 +11,10 @@ import (
 
 // openRegular opens a regular file for reading and returns its size. A pipe or device is an InputError, because opening
 // a pipe waits for a writer, and reading a device may never end.
-func openRegular(path string) (*os.File, int64, error) {
+func openRegular(path string) (ObjectReader, int64, error) {
+	if IsURL(path) {
+		return openObject(path)
+	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, 0, err

@@ -4,14 +4,13 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 )
 
 // File is an open safetensors file. Any number of goroutines may read it.
 type File struct {
 	path     string
-	f        *os.File
+	f        ObjectReader
 	data     int64 // offset of the first tensor
 	entries  []entry
 	index    map[string]int
@@ -21,12 +20,12 @@ type File struct {
 // OpenFile opens a safetensors file and checks its header against the format and the file's length. A file that
 // violates the format is an InputError.
 func OpenFile(path string) (*File, error) {
-	f, _, err := openRegular(path)
+	f, size, err := openRegular(path)
 	if err != nil {
 		return nil, reading(err)
 	}
 	file := &File{path: path, f: f, index: map[string]int{}}
-	if err := file.readHeader(); err != nil {
+	if err := file.readHeader(size); err != nil {
 		f.Close()
 		return nil, err
 	}
@@ -36,12 +35,8 @@ func OpenFile(path string) (*File, error) {
 	return file, nil
 }
 
-func (f *File) readHeader() error {
-	info, err := f.f.Stat()
-	if err != nil {
-		return fmt.Errorf("checkpoint: %w", err)
-	}
-	entries, metadata, data, err := scan(f.f, info.Size())
+func (f *File) readHeader(size int64) error {
+	entries, metadata, data, err := scan(f.f, size)
 	if err != nil {
 		return fmt.Errorf("checkpoint: %s: %w", f.path, err)
 	}

@@ -26,7 +26,7 @@ type Retention struct {
 // Folders without a valid manifest, and those that were set aside, are neither counted nor removed. Clean removes what
 // an interrupted Retain leaves. No Save may run in the folder at the same time.
 func Retain(dir string, keep Retention) (removed []string, err error) {
-	return retain(osFS{}, dir, keep)
+	return retain(fileSystemOf(dir), dir, keep)
 }
 
 func retain(fsys fileSystem, dir string, keep Retention) (removed []string, err error) {
@@ -80,6 +80,9 @@ func (keep *Retention) steps(all []Listed) map[int64]bool {
 // remove removes a checkpoint. At every moment its folder either has its name and all its files, or a name of a
 // leftover.
 func remove(fsys fileSystem, path string) error {
+	if IsURL(path) {
+		return fsys.RemoveAll(path)
+	}
 	dir, name := filepath.Split(path)
 	tmp := filepath.Join(dir, tmpPrefix+name+"-removed")
 	if err := fsys.RemoveAll(tmp); err != nil {

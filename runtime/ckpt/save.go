@@ -37,6 +37,9 @@ type Content struct {
 // dir holds what it held before, and at most a leftover that Clean removes. An older checkpoint of the same step is set
 // aside.
 func Save(dir string, m Manifest, contents []Content) (Saved, error) {
+	if IsURL(dir) {
+		return saveObjects(dir, m, contents)
+	}
 	return save(osFS{}, dir, m, contents)
 }
 
@@ -93,7 +96,7 @@ func writeAll(fsys fileSystem, tmp string, m Manifest, contents []Content) error
 	}
 	m.Files = nil
 	for _, c := range contents {
-		info, err := writeContent(fsys, filepath.Join(tmp, c.Name), c)
+		info, err := writeContent(fsys, Join(tmp, c.Name), c)
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)
 		}
@@ -103,7 +106,7 @@ func writeAll(fsys fileSystem, tmp string, m Manifest, contents []Content) error
 	if err != nil {
 		return err
 	}
-	_, err = writeFile(fsys, filepath.Join(tmp, manifestName), func(w io.Writer) error {
+	_, err = writeFile(fsys, Join(tmp, manifestName), int64(len(manifest)), func(w io.Writer) error {
 		_, err := w.Write(manifest)
 		return err
 	})
@@ -114,7 +117,11 @@ func writeAll(fsys fileSystem, tmp string, m Manifest, contents []Content) error
 }
 
 func writeContent(fsys fileSystem, path string, c Content) (FileInfo, error) {
-	return writeFile(fsys, path, func(w io.Writer) error {
+	header, total, err := encodeHeader(c.Tensors, c.Metadata)
+	if err != nil {
+		return FileInfo{}, err
+	}
+	return writeFile(fsys, path, int64(len(header))+total, func(w io.Writer) error {
 		tw, err := NewWriter(w, c.Tensors, c.Metadata)
 		if err != nil {
 			return err
@@ -134,15 +141,18 @@ func writeContent(fsys fileSystem, path string, c Content) (FileInfo, error) {
 	})
 }
 
-// writeFile makes a file durable and returns its size and hash.
-func writeFile(fsys fileSystem, path string, write func(io.Writer) error) (FileInfo, error) {
+// writeFile makes a file of size bytes durable and returns its size and hash.
+func writeFile(fsys fileSystem, path string, size int64, write func(io.Writer) error) (FileInfo, error) {
 	f, err := fsys.Create(path)
 	if err != nil {
 		return FileInfo{}, err
 	}
+	if sized, ok := f.(interface{ setSize(n int64) }); ok {
+		sized.setSize(size)
+	}
 	p := newPipeline(f)
 	err = write(p)
-	sum, size, werr := p.close()
+	sum, written, werr := p.close()
 	if err == nil || errors.Is(err, errWriting) {
 		err = werr
 	}
@@ -152,5 +162,5 @@ func writeFile(fsys fileSystem, path string, write func(io.Writer) error) (FileI
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
-	return FileInfo{Name: filepath.Base(path), Size: size, SHA256: hex.EncodeToString(sum)}, err
+	return FileInfo{Name: filepath.Base(path), Size: written, SHA256: hex.EncodeToString(sum)}, err
 }
