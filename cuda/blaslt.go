@@ -392,7 +392,7 @@ func (s *Stream) GEMM(m *GEMMPlan, alpha, beta float64, x Matrices, workspace Me
 	}
 	r := C.planc_multiply(m.gemms.h, &m.c, C.int(flag(m.gemm.In == ValueFloat64)), C.double(alpha), C.double(beta),
 		C.CUdeviceptr(b), C.CUdeviceptr(a), C.CUdeviceptr(c), C.CUdeviceptr(d), C.CUdeviceptr(workspace.Pointer),
-		C.size_t(workspace.Bytes), s.s)
+		C.size_t(workspace.Bytes), s.handle())
 	if r == 0 {
 		return nil
 	}

@@ -42,7 +42,7 @@ func (c *Comm) AllReduce(s *Stream, to, from Pointer, count int, t Type, op Redu
 	return c.enqueue(func() C.ncclResult_t {
 		return C.planc_ncclAllReduce(addressOf(from), addressOf(to), C.size_t(count), C.ncclDataType_t(t),
 			C.ncclRedOp_t(op), c.c,
-			(C.cudaStream_t)(unsafe.Pointer(s.s)))
+			(C.cudaStream_t)(unsafe.Pointer(s.handle())))
 	}, "ncclAllReduce", "%d values, rank %d of %d", count, c.Rank, c.Ranks)
 }
 
@@ -52,7 +52,7 @@ func (c *Comm) ReduceScatter(s *Stream, to, from Pointer, count int, t Type, op 
 	return c.enqueue(func() C.ncclResult_t {
 		return C.planc_ncclReduceScatter(addressOf(from), addressOf(to), C.size_t(count), C.ncclDataType_t(t),
 			C.ncclRedOp_t(op),
-			c.c, (C.cudaStream_t)(unsafe.Pointer(s.s)))
+			c.c, (C.cudaStream_t)(unsafe.Pointer(s.handle())))
 	}, "ncclReduceScatter", "%d values, rank %d of %d", count, c.Rank, c.Ranks)
 }
 
@@ -61,7 +61,7 @@ func (c *Comm) ReduceScatter(s *Stream, to, from Pointer, count int, t Type, op 
 func (c *Comm) AllGather(s *Stream, to, from Pointer, count int, t Type) error {
 	return c.enqueue(func() C.ncclResult_t {
 		return C.planc_ncclAllGather(addressOf(from), addressOf(to), C.size_t(count), C.ncclDataType_t(t), c.c,
-			(C.cudaStream_t)(unsafe.Pointer(s.s)))
+			(C.cudaStream_t)(unsafe.Pointer(s.handle())))
 	}, "ncclAllGather", "%d values, rank %d of %d", count, c.Rank, c.Ranks)
 }
 
@@ -70,7 +70,7 @@ func (c *Comm) Broadcast(s *Stream, to, from Pointer, count int, t Type, root in
 	return c.enqueue(func() C.ncclResult_t {
 		return C.planc_ncclBroadcast(addressOf(from), addressOf(to), C.size_t(count), C.ncclDataType_t(t),
 			C.int(root), c.c,
-			(C.cudaStream_t)(unsafe.Pointer(s.s)))
+			(C.cudaStream_t)(unsafe.Pointer(s.handle())))
 	}, "ncclBroadcast", "%d values, rank %d of %d", count, c.Rank, c.Ranks)
 }
 
@@ -78,7 +78,7 @@ func (c *Comm) Broadcast(s *Stream, to, from Pointer, count int, t Type, root in
 func (c *Comm) Send(s *Stream, from Pointer, count int, t Type, peer int) error {
 	return c.enqueue(func() C.ncclResult_t {
 		return C.planc_ncclSend(addressOf(from), C.size_t(count), C.ncclDataType_t(t), C.int(peer), c.c,
-			(C.cudaStream_t)(unsafe.Pointer(s.s)))
+			(C.cudaStream_t)(unsafe.Pointer(s.handle())))
 	}, "ncclSend", "%d values to rank %d", count, peer)
 }
 
@@ -86,7 +86,7 @@ func (c *Comm) Send(s *Stream, from Pointer, count int, t Type, peer int) error 
 func (c *Comm) Receive(s *Stream, to Pointer, count int, t Type, peer int) error {
 	return c.enqueue(func() C.ncclResult_t {
 		return C.planc_ncclRecv(addressOf(to), C.size_t(count), C.ncclDataType_t(t), C.int(peer), c.c,
-			(C.cudaStream_t)(unsafe.Pointer(s.s)))
+			(C.cudaStream_t)(unsafe.Pointer(s.handle())))
 	}, "ncclRecv", "%d values from rank %d", count, peer)
 }
 

@@ -98,7 +98,7 @@ func (s *Stream) Attend(p *AttentionPlan, at *AttentionOperands, workspace Memor
 			panic(fmt.Sprintf("cuda: operand %d of attention is misaligned, at %#x", what, pointers[i]))
 		}
 	}
-	if err := dnnError(C.planc_cudnnSetStream(p.attentions.h, C.cudaStream_t(unsafe.Pointer(s.s))), "cudnnSetStream",
+	if err := dnnError(C.planc_cudnnSetStream(p.attentions.h, C.cudaStream_t(unsafe.Pointer(s.handle()))), "cudnnSetStream",
 		""); err != nil {
 		return err
 	}

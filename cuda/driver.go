@@ -191,6 +191,13 @@ func (d *Device) read(i int) error {
 	return nil
 }
 
+// CanLaunchEarly reports whether kernels on the device may begin before the previous one has ended: see
+// [Stream.EarlyLaunch].
+func (d Device) CanLaunchEarly() bool { return d.Major >= 9 && theDriver.number >= earlyInGraphs }
+
+// earlyInGraphs is the first driver that keeps early launches when it captures a graph: 12.3.
+const earlyInGraphs = 12030
+
 // Reaches reports whether the device can read the other's memory directly.
 func (d Device) Reaches(other Device) (bool, error) {
 	var can C.int

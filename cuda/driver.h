@@ -25,6 +25,7 @@ typedef struct { // an attribute of a launch that cuLaunchKernel does not have; 
 	union {
 		char bytes[64];
 		struct { unsigned x, y, z; } clusterDim;
+		int programmaticStreamSerializationAllowed;
 	} value;
 } CUlaunchAttribute;
 
@@ -49,7 +50,7 @@ enum {
 	planc_func_max_threads = 0, planc_func_shared = 1, planc_func_local = 3, planc_func_registers = 4,
 	planc_func_dynamic_shared = 8, planc_func_non_portable_cluster = 14,
 	planc_stream_non_blocking = 1, planc_event_no_timing = 2, planc_host_portable = 1,
-	planc_capture_thread_local = 1, planc_launch_cluster = 4, planc_graph_node_priorities = 8
+	planc_capture_thread_local = 1, planc_launch_cluster = 4, planc_launch_early = 6, planc_graph_node_priorities = 8
 };
 
 _Static_assert(sizeof(CUlaunchConfig) == 56 && offsetof(CUlaunchConfig, hStream) == 32, "as the driver lays it out");
@@ -122,9 +123,10 @@ extern struct planc_driver planc_driver; // filled by planc_bind
 	static inline CUresult planc_##name params { return planc_driver.name ? planc_driver.name args : (CUresult)500; }
 PLANC_DRIVER(PLANC_CALL)
 
-// planc_launch launches a kernel whose argument i begins at data[at[i]]. cluster is {0} without clusters.
+// planc_launch launches a kernel whose argument i begins at data[at[i]]. cluster is {0} without clusters. If early is 1,
+// the kernel may begin before the previous one of the stream has ended (programmatic dependent launch).
 CUresult planc_launch(CUfunction f, const unsigned grid[3], const unsigned block[3], const unsigned cluster[3],
-	unsigned shared, CUstream stream, const uint8_t *data, const uint32_t *at, int n);
+	unsigned shared, int early, CUstream stream, const uint8_t *data, const uint32_t *at, int n);
 
 // planc_tiles encodes a tensor map. The driver requires an alignment that Go does not guarantee.
 typedef struct { uint8_t bytes[128]; } planc_tensor_map;

@@ -198,6 +198,64 @@ func TestCluster(t *testing.T) {
 	}
 }
 
+// A kernel is launched early if the last thing that was enqueued is a kernel, and not if it is anything else.
+func TestEarlyLaunch(t *testing.T) {
+	d, calls := fake(t, "new")
+	bound(t, d)
+	m := must(Load([]byte(listing)))(t)
+	k, s := must(m.Kernel("wide"))(t), must(NewStream(0))(t)
+	e, x := must(NewEvent(false))(t), must(Alloc(64))(t)
+	kernel := func() error {
+		var args Args
+		args.Bytes(make([]byte, 128), 64).Uint64(9)
+		return s.Launch(k, Shape{}, &args)
+	}
+	early := func(want bool, what string) {
+		t.Helper()
+		calls()
+		check(t, kernel())
+		if got := calls(); strings.Contains(got, "|early>") != want {
+			t.Errorf("after %s: %s", what, got)
+		}
+	}
+	check(t, kernel())
+	early(false, "a kernel, if that is not wanted")
+	s.EarlyLaunch = true
+	early(true, "a kernel")
+	check(t, s.Synchronize())
+	early(true, "a kernel that has ended")
+	for what, err := range map[string]error{"a record": s.Record(e), "a wait": s.Wait(e), "a memset": s.Fill(x, 1)} {
+		check(t, err)
+		early(false, what)
+	}
+	g := must(s.Capture(func() error {
+		calls()
+		err := errors.Join(kernel(), kernel())
+		return err
+	}))(t)
+	calls()
+	check(t, s.Replay(g))
+	if got := calls(); strings.Count(got, "|early>") != 1 {
+		t.Errorf("of two captured kernels, only the second is early:\n%s", got)
+	}
+	early(false, "a graph")
+	check(t, m.Unload(), s.Close(), e.Close(), x.Free(), g.Close())
+}
+
+// GPUs before sm_90 and drivers before 12.3 have no early launches in graphs.
+func TestCanLaunchEarly(t *testing.T) {
+	fake(t, "new")
+	for _, c := range []struct {
+		major, driver int
+		want          bool
+	}{{8, 13000, false}, {9, 12020, false}, {9, 12030, true}, {10, 13000, true}} {
+		theDriver.number = c.driver
+		if got := (Device{Major: c.major}).CanLaunchEarly(); got != c.want {
+			t.Errorf("compute capability %d, driver %d: %v", c.major, c.driver, got)
+		}
+	}
+}
+
 func text(err error) string {
 	if err == nil {
 		return ""

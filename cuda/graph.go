@@ -16,7 +16,7 @@ type Graph struct{ x C.CUgraphExec }
 // of running it. These streams must have been joined to the stream by events. Addresses and arguments are
 // fixed at the time of the capture.
 func (s *Stream) Capture(f func() error) (*Graph, error) {
-	if err := driverError(C.planc_cuStreamBeginCapture_v2(s.s, C.planc_capture_thread_local), "cuStreamBeginCapture_v2",
+	if err := driverError(C.planc_cuStreamBeginCapture_v2(s.handle(), C.planc_capture_thread_local), "cuStreamBeginCapture_v2",
 		""); err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ const nodePriorities = 11070
 func (s *Stream) recorded(f func() error) (template C.CUgraph, err error) {
 	done := false
 	defer func() {
-		r := C.planc_cuStreamEndCapture(s.s, &template)
+		r := C.planc_cuStreamEndCapture(s.handle(), &template)
 		if done {
 			err = errors.Join(err, driverError(r, "cuStreamEndCapture", ""))
 		} else if template != nil {
@@ -62,7 +62,7 @@ func (s *Stream) recorded(f func() error) (template C.CUgraph, err error) {
 
 // Replay enqueues a recorded graph on the stream.
 func (s *Stream) Replay(g *Graph) error {
-	return driverError(C.planc_cuGraphLaunch(g.x, s.s), "cuGraphLaunch", "")
+	return driverError(C.planc_cuGraphLaunch(g.x, s.handle()), "cuGraphLaunch", "")
 }
 
 // Close releases the graph. No stream may still run it.

@@ -79,14 +79,14 @@ func (p Pinned) Slice() []byte { return unsafe.Slice((*byte)(p.p), p.bytes) }
 // Upload enqueues a copy from the host to the device. Both have the same size.
 func (s *Stream) Upload(to Memory, from Pinned) error {
 	same(to.Bytes, from.bytes)
-	return driverError(C.planc_cuMemcpyHtoDAsync_v2(C.CUdeviceptr(to.Pointer), from.p, C.size_t(to.Bytes), s.s),
+	return driverError(C.planc_cuMemcpyHtoDAsync_v2(C.CUdeviceptr(to.Pointer), from.p, C.size_t(to.Bytes), s.handle()),
 		"cuMemcpyHtoDAsync_v2", "%d bytes", to.Bytes)
 }
 
 // Download enqueues a copy from the device to the host. Both have the same size.
 func (s *Stream) Download(to Pinned, from Memory) error {
 	same(to.bytes, from.Bytes)
-	return driverError(C.planc_cuMemcpyDtoHAsync_v2(to.p, C.CUdeviceptr(from.Pointer), C.size_t(to.bytes), s.s),
+	return driverError(C.planc_cuMemcpyDtoHAsync_v2(to.p, C.CUdeviceptr(from.Pointer), C.size_t(to.bytes), s.handle()),
 		"cuMemcpyDtoHAsync_v2", "%d bytes", to.bytes)
 }
 
@@ -94,12 +94,12 @@ func (s *Stream) Download(to Pinned, from Memory) error {
 func (s *Stream) Copy(to, from Memory) error {
 	same(to.Bytes, from.Bytes)
 	return driverError(C.planc_cuMemcpyDtoDAsync_v2(C.CUdeviceptr(to.Pointer), C.CUdeviceptr(from.Pointer),
-		C.size_t(to.Bytes), s.s), "cuMemcpyDtoDAsync_v2", "%d bytes", to.Bytes)
+		C.size_t(to.Bytes), s.handle()), "cuMemcpyDtoDAsync_v2", "%d bytes", to.Bytes)
 }
 
 // Fill enqueues setting each byte.
 func (s *Stream) Fill(to Memory, value byte) error {
-	return driverError(C.planc_cuMemsetD8Async(C.CUdeviceptr(to.Pointer), C.uchar(value), C.size_t(to.Bytes), s.s),
+	return driverError(C.planc_cuMemsetD8Async(C.CUdeviceptr(to.Pointer), C.uchar(value), C.size_t(to.Bytes), s.handle()),
 		"cuMemsetD8Async", "%d bytes", to.Bytes)
 }
 

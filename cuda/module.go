@@ -139,7 +139,13 @@ func (s *Stream) Launch(k *Kernel, shape Shape, args *Args) error {
 	if n := len(args.at); n > 0 {
 		data, at = (*C.uint8_t)(unsafe.SliceData(args.data)), (*C.uint32_t)(unsafe.SliceData(args.at))
 	}
-	r := C.planc_launch(k.f, &grid[0], &block[0], &cluster[0], C.uint(shape.Shared), s.s, data, at, C.int(len(args.at)))
+	early := C.int(0)
+	if s.EarlyLaunch && s.afterKernel {
+		early = 1
+	}
+	r := C.planc_launch(k.f, &grid[0], &block[0], &cluster[0], C.uint(shape.Shared), early, s.s, data, at,
+		C.int(len(args.at)))
+	s.afterKernel = r == C.planc_ok
 	runtime.KeepAlive(args)
 	if r == C.planc_ok { // avoids formatting an error in the usual case
 		return nil

@@ -99,18 +99,27 @@ const char *planc_bind_nvml(void *library) {
 enum { max_args = 128 };
 
 CUresult planc_launch(CUfunction f, const unsigned g[3], const unsigned b[3], const unsigned cluster[3],
-	unsigned shared, CUstream stream, const uint8_t *data, const uint32_t *at, int n) {
+	unsigned shared, int early, CUstream stream, const uint8_t *data, const uint32_t *at, int n) {
 	void *params[max_args];
 	if (n > max_args) return (CUresult)1; // CUDA_ERROR_INVALID_VALUE
 	for (int i = 0; i < n; i++) params[i] = (void *)(data + at[i]);
-	if (!cluster[0]) return planc_cuLaunchKernel(f, g[0], g[1], g[2], b[0], b[1], b[2], shared, stream, params, NULL);
-	CUlaunchAttribute attr;
-	memset(&attr, 0, sizeof attr);
-	attr.id = planc_launch_cluster;
-	attr.value.clusterDim.x = cluster[0];
-	attr.value.clusterDim.y = cluster[1];
-	attr.value.clusterDim.z = cluster[2];
-	CUlaunchConfig config = {g[0], g[1], g[2], b[0], b[1], b[2], shared, stream, &attr, 1};
+	if (!cluster[0] && !early) return planc_cuLaunchKernel(f, g[0], g[1], g[2], b[0], b[1], b[2], shared, stream, params, NULL);
+	CUlaunchAttribute attrs[2];
+	unsigned count = 0;
+	memset(attrs, 0, sizeof attrs);
+	if (cluster[0]) {
+		CUlaunchAttribute *a = &attrs[count++];
+		a->id = planc_launch_cluster;
+		a->value.clusterDim.x = cluster[0];
+		a->value.clusterDim.y = cluster[1];
+		a->value.clusterDim.z = cluster[2];
+	}
+	if (early) {
+		CUlaunchAttribute *a = &attrs[count++];
+		a->id = planc_launch_early;
+		a->value.programmaticStreamSerializationAllowed = 1;
+	}
+	CUlaunchConfig config = {g[0], g[1], g[2], b[0], b[1], b[2], shared, stream, attrs, count};
 	return planc_cuLaunchKernelEx(&config, f, params, NULL);
 }
 

@@ -8,7 +8,22 @@ package cuda
 import "C"
 
 // Stream is a queue of work on a device. The work runs in order.
-type Stream struct{ s C.CUstream }
+type Stream struct {
+	s C.CUstream
+
+	// EarlyLaunch lets a kernel begin before the previous one has ended, if that was launched by [Stream.Launch] and
+	// nothing was enqueued between them. Every kernel must then wait for the previous one before it accesses memory.
+	// See [Device.CanLaunchEarly].
+	EarlyLaunch bool
+
+	afterKernel bool // the last thing enqueued is a kernel of Launch
+}
+
+// handle returns the driver's handle, for enqueueing anything but a kernel of Launch.
+func (s *Stream) handle() C.CUstream {
+	s.afterKernel = false
+	return s.s
+}
 
 // Priorities of streams. The driver clamps a number to those that the GPU has.
 const (
@@ -31,12 +46,12 @@ func NewStream(priority int) (*Stream, error) {
 
 // Record marks the present end of the stream's queue in e.
 func (s *Stream) Record(e *Event) error {
-	return driverError(C.planc_cuEventRecord(e.e, s.s), "cuEventRecord", "")
+	return driverError(C.planc_cuEventRecord(e.e, s.handle()), "cuEventRecord", "")
 }
 
 // Wait makes later work on the stream wait for what e marks. The caller does not wait.
 func (s *Stream) Wait(e *Event) error {
-	return driverError(C.planc_cuStreamWaitEvent(s.s, e.e, 0), "cuStreamWaitEvent", "")
+	return driverError(C.planc_cuStreamWaitEvent(s.handle(), e.e, 0), "cuStreamWaitEvent", "")
 }
 
 // Done reports whether all enqueued work has finished.

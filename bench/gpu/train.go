@@ -48,6 +48,7 @@ type Trained struct {
 	Program   compiled
 	Ours      Side
 	Chosen    Side // planc, with measured choices of how GEMMs are computed
+	InTurn    Side // planc, with each kernel launched after the previous one has ended
 	Theirs    Side
 	Peer      peerReady
 	SameBytes int64 // PyTorch's allocator at planc's micro-batch
@@ -96,7 +97,20 @@ func (b *bench) train(ctx context.Context, r *Result, name string) error {
 	if err := t.ourTurn(ctx, b, tokens, n); err != nil {
 		return err
 	}
-	return t.chosenTurn(ctx, b, tokens, n)
+	if err := t.chosenTurn(ctx, b, tokens, n); err != nil {
+		return err
+	}
+	return t.inTurn(ctx, b, tokens, n)
+}
+
+// inTurn adds a turn of planc in which no kernel begins before the previous one has ended.
+func (t *Trained) inTurn(ctx context.Context, b *bench, tokens string, n int) error {
+	turn, err := b.ours(ctx, t, tokens, n+2, "PLANC_PDL=0")
+	if err != nil {
+		return err
+	}
+	t.InTurn.add(turn.Step, n)
+	return nil
 }
 
 // ourTurn adds a turn of planc.
@@ -306,6 +320,10 @@ func (t *Trained) tabulate(r *Result) {
 	if t.Chosen.Step > 0 {
 		r.note("with the choices of %s for GEMMs, which planc measured, a step takes %.5f s (divided by that without: "+
 			"%s)", t.choices(), t.Chosen.Step, ratio(t.Chosen.Step, t.Ours.Step))
+	}
+	if t.InTurn.Step > 0 {
+		r.note("with PLANC_PDL=0, where each kernel begins after the previous one has ended, a step takes %.5f s "+
+			"(divided by that without: %s)", t.InTurn.Step, ratio(t.InTurn.Step, t.Ours.Step))
 	}
 	if why := t.Peer.Eager; why != "" {
 		r.note("PyTorch runs without torch.compile, which failed: %s", strings.Join(strings.Fields(why), " "))

@@ -55,6 +55,7 @@ func (p *printer) kernel() {
 		p.block("FOR_ROWS(i, rows)", p.row)
 	})
 	p.block(fmt.Sprintf("KERNEL %s(%s)", p.c.Name, params), func() {
+		p.line("awaitPrevious();")
 		p.line("constexpr int N = packed<%s>;", p.narrowest())
 		var rows []string
 		for i, o := range p.c.Operands {

@@ -90,11 +90,14 @@ func TestGEMMs(t *testing.T) {
 }
 
 // Ranks that call collectives of two communicators in different orders on one stream end the process with a
-// report. So do ranks that disagree on a collective. A kernel that writes outside its memory fails.
+// report. So do ranks that disagree on a collective. A kernel that writes outside its memory fails, and one that is
+// launched early and reads before it waits for the previous kernel, or does not wait.
 func TestFaults(t *testing.T) {
 	for name, want := range map[string]string{"order": "a deadlock", "differ": "ranks differ",
 		"freed": "is not allocated memory",
-		"alone": "which has not called it"} {
+		"alone": "which has not called it",
+		"hasty": "accesses memory before it waits for the previous kernel",
+		"add":   "does not wait for the previous kernel"} {
 		cmd := exec.Command(os.Args[0], "-test.run", "TestFaulty$")
 		cmd.Env = append(os.Environ(), "PLANC_EMULATED_FAULT="+name, "PLANC_EMULATED_PATIENCE=1", "PLANC_EMULATED_LOG=")
 		machine(t, 0)
@@ -136,6 +139,17 @@ func TestFaulty(t *testing.T) {
 		s, x := g.stream(), need(cuda.Alloc(256))
 		y := g.memory(256)
 		try(x.Free(), g.plus(s, y, x, 1), s.Synchronize())
+	case "hasty", "add":
+		g := machine(t, 0)
+		s, x := g.stream(), g.memory(256)
+		s.EarlyLaunch = true
+		try(s.Fill(x, 0), launch(s, need(g.module.Kernel("twice")), x))
+		if os.Getenv("PLANC_EMULATED_FAULT") == "add" {
+			try(g.plus(s, x, x, 1))
+		} else {
+			try(launch(s, need(g.module.Kernel("hasty")), x))
+		}
+		try(s.Synchronize())
 	default:
 		t.Skip("TestFaults runs it")
 	}

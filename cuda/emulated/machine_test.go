@@ -4,6 +4,7 @@ package emulated
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -21,6 +22,17 @@ const kernelText = `
 extern "C" __global__ void add(float* y, const float* x, float v, int n) {
 	int i = blockIdx.x * blockDim.x + threadIdx.x;
 	if (i < n) y[i] = x[i] + v;
+}
+extern "C" __global__ void twice(float* y, int n) {
+	awaitPrevious();
+	int i = blockIdx.x * blockDim.x + threadIdx.x;
+	if (i < n) y[i] *= 2;
+}
+extern "C" __global__ void hasty(float* y, int n) {
+	int i = blockIdx.x * blockDim.x + threadIdx.x;
+	float v = i < n ? y[i] : 0;
+	awaitPrevious();
+	if (i < n) y[i] = v * 2;
 }
 `
 
@@ -56,6 +68,7 @@ func outside() int {
 // gpu is one device, bound to the test's goroutine.
 type gpu struct {
 	t      testing.TB
+	module *cuda.Module
 	add    *cuda.Kernel
 	pinned cuda.Pinned
 }
@@ -84,7 +97,7 @@ func machine(t testing.TB, n int) *gpu {
 	context := need(need(need(cuda.Open()).Devices())[n].Open())
 	unbind := need(context.Bind())
 	module := need(cuda.Load(need(os.ReadFile(filepath.Join(os.Getenv(inside), "add.fatbin")))))
-	g := &gpu{t: t, add: need(module.Kernel("add")), pinned: need(cuda.AllocPinned(4096))}
+	g := &gpu{t: t, module: module, add: need(module.Kernel("add")), pinned: need(cuda.AllocPinned(4096))}
 	t.Cleanup(func() {
 		try(g.pinned.Free(), module.Unload())
 		unbind()
@@ -176,6 +189,34 @@ func TestGraphs(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "not permitted when stream is capturing") {
 		t.Errorf("memory is allocated during a capture: %v", err)
 	}
+}
+
+// A kernel that is launched early waits for the previous kernel, also in a graph. Work that is enqueued between two
+// kernels, and the beginning of a graph, make the second wait as usual.
+func TestEarlyLaunch(t *testing.T) {
+	g := machine(t, 0)
+	s, e, x := g.stream(), g.event(), g.memory(256)
+	s.EarlyLaunch = true
+	twice := need(g.module.Kernel("twice"))
+	double := func() error { return launch(s, twice, x) }
+	try(s.Fill(x, 0), g.plus(s, x, x, 1), double(), double(), s.Record(e), double(), s.Wait(e), double())
+	if got := g.first(s, x); got != 16 {
+		t.Errorf("four kernels give %v, want 16", got)
+	}
+	try(double())
+	graph := need(s.Capture(func() error { return errors.Join(double(), double()) }))
+	try(s.Replay(graph), double(), s.Replay(graph))
+	if got := g.first(s, x); got != 16*2*4*2*4 {
+		t.Errorf("two replays give %v, want %v", got, 16*2*4*2*4)
+	}
+	try(graph.Close())
+}
+
+// launch launches a kernel of 64 floats in place.
+func launch(s *cuda.Stream, k *cuda.Kernel, x cuda.Memory) error {
+	var args cuda.Args
+	args.Pointer(x.Pointer).Int32(64)
+	return s.Launch(k, cuda.Shape{Grid: [3]int{1}, Block: [3]int{64}}, &args)
 }
 
 // ranks runs f for each of n ranks, each on its own device.

@@ -259,12 +259,14 @@ __device__ void attentionGradKV(T* dk, T* dv, const T* dout, const T* q, const T
 // Geometry: a block of four warps for each tile of queries, in grad_kv of keys; the grid's second dim has
 // the chunks of columns (launch.go).
 #define ATTENTION(T, t)                                                                                                                  \
-	KERNEL_128 attention_##t(T* o, Acc<T>* lse, const T* q, const T* k, const T* v, Attend shape) { attention<T>(o, lse, q, k, v, shape); }  \
-	KERNEL attention_dot_##t(Acc<T>* dot, const T* dout, const T* o, i64 rows, int cols) { attentionDot<T>(dot, dout, o, rows, cols); }  \
+	KERNEL_128 attention_##t(T* o, Acc<T>* lse, const T* q, const T* k, const T* v, Attend shape) { awaitPrevious(); attention<T>(o, lse, q, k, v, shape); }  \
+	KERNEL attention_dot_##t(Acc<T>* dot, const T* dout, const T* o, i64 rows, int cols) { awaitPrevious(); attentionDot<T>(dot, dout, o, rows, cols); }  \
 	KERNEL_128 attention_grad_q_##t(T* dq, const T* dout, const T* q, const T* k, const T* v, const Acc<T>* lse, const Acc<T>* dot, Attend shape) { \
+		awaitPrevious(); \
 		attentionGradQ<T>(dq, dout, q, k, v, lse, dot, shape);                                                                           \
 	}                                                                                                                                    \
 	KERNEL_128 attention_grad_kv_##t(T* dk, T* dv, const T* dout, const T* q, const T* k, const T* v, const Acc<T>* lse, const Acc<T>* dot, Attend shape) { \
+		awaitPrevious(); \
 		attentionGradKV<T>(dk, dv, dout, q, k, v, lse, dot, shape);                                                                      \
 	}
 EACH_TYPE(ATTENTION)

@@ -8,14 +8,17 @@
 // and in the gradient 64 queries or keys. Geometry: a block of four warps for each tile (attention.go).
 #define ATTENTION(D, M, N, E, ending, T, t) \
 	KERNEL_128 attention##D##ending##_##t(T* o, Acc<T>* lse, const T* q, const T* k, const T* v, Attend shape) { \
+		awaitPrevious(); \
 		attention<D, M, N, E>(o, lse, q, k, v, shape); \
 	} \
 	KERNEL_128 attention##D##_grad_q##ending##_##t(T* dq, const T* dout, const T* q, const T* k, const T* v, \
 		const Acc<T>* lse, const Acc<T>* dot, Attend shape) { \
+		awaitPrevious(); \
 		attentionGradQ<D, N, E>(dq, dout, q, k, v, lse, dot, shape); \
 	} \
 	KERNEL_128 attention##D##_grad_kv##ending##_##t(T* dk, T* dv, const T* dout, const T* q, const T* k, const T* v, \
 		const Acc<T>* lse, const Acc<T>* dot, Attend shape) { \
+		awaitPrevious(); \
 		attentionGradKV<D, N, E>(dk, dv, dout, q, k, v, lse, dot, shape); \
 	}
 

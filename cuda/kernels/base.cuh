@@ -35,6 +35,16 @@ template <class T> using Acc = typename Computed<T>::type;
 #define KERNEL_1024 extern "C" __global__ void __launch_bounds__(1024)
 
 #ifndef EMULATED
+// awaitPrevious is what every kernel begins with. A kernel may be launched before the previous one of its stream has
+// ended (programmatic dependent launch, cuda.Stream). Here it waits until that has ended and its writes are visible.
+// The next kernel may be launched when all blocks of this one have come here.
+__device__ inline void awaitPrevious() {
+#if __CUDA_ARCH__ >= 900
+	asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+	asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 // SHARED declares n elements of shared memory. They are not initialized.
 #define SHARED(T, name, n) __shared__ T name[n]
 

@@ -68,6 +68,7 @@ __device__ void embedGrad(G* dtable, const T* dy, const int* buckets, const int*
 // Geometry: embed is rowwise; embed_grad has a block for each possible bucket (launch.go).
 #define EMBED(Y, T, y_, t)                                                                                              \
 	KERNEL embed_##y_##_##t(Y* y, const T* table, const int* ids, int rows, int cols, int lo, int n) {                    \
+		awaitPrevious(); \
 		embed<Y, T>(y, table, ids, rows, cols, lo, n);                                                                    \
 	}
 EMBED(double, double, f64, f64)
@@ -75,6 +76,7 @@ EACH_COUPLE(EMBED)
 
 #define EMBED_GRAD(G, T, g, t)                                                                                                                   \
 	KERNEL embed_grad_##g##_##t(G* dtable, const T* dy, const int* buckets, const int* rows, const int* starts, const int* order, int cols) {       \
+		awaitPrevious(); \
 		embedGrad<G, T>(dtable, dy, buckets, rows, starts, order, cols);                                                                           \
 	}
 EMBED_GRAD(double, double, f64, f64)

@@ -26,6 +26,7 @@ struct Scan {
 // and count[e] = how many of index are e. Other elements of slot and from become -1. A negative e has no
 // slot.
 KERNEL slots_i32(int* slot, int* from, int* count, const int* index, int choices, int experts, int slots, int round) {
+	awaitPrevious();
 	for (int e = blockIdx.x; e < experts; e += gridDim.x) {
 		Scan scan = {0};
 		for (int i0 = 0; i0 < choices; i0 += 256) {
@@ -44,6 +45,7 @@ KERNEL slots_i32(int* slot, int* from, int* count, const int* index, int choices
 
 // for e := range experts { kept[e] = how many of index are e; all[e] = how many are e or, of a choice that is dropped, -1-e }
 KERNEL census_i32(int* kept, int* all, const int* index, int choices, int experts) {
+	awaitPrevious();
 	for (int e = blockIdx.x; e < experts; e += gridDim.x) {
 		int in = 0, out = 0;
 		for (int i = threadIdx.x; i < choices; i += 256) {
@@ -61,6 +63,7 @@ KERNEL census_i32(int* kept, int* all, const int* index, int choices, int expert
 
 // out = max(1, the number of rounds of slots that the largest count needs)
 KERNEL rounds_i32(int* out, const int* count, int experts, int slots) {
+	awaitPrevious();
 	int most = 1;
 	for (int e = threadIdx.x; e < experts; e += 256) most = count[e] > most ? count[e] : most;
 	most = overRow(most, Larger());
@@ -69,6 +72,7 @@ KERNEL rounds_i32(int* out, const int* count, int experts, int slots) {
 
 // for s, i := range [sequences, choices] { kept[s,i] = e = index[s,i] if fewer than most of index[s,:i] are e, else -1-e }
 KERNEL limit_i32(int* kept, const int* index, int sequences, int choices, int experts, int most) {
+	awaitPrevious();
 	for (int b = blockIdx.x; b < sequences * experts; b += gridDim.x) {
 		const int e = b % experts;
 		const i64 at = (i64)(b / experts) * choices;
@@ -153,15 +157,16 @@ template <class T> __device__ void collect(T* w, const T* y, const int* slot, i6
 // tally for each expert of each group. The rows of dispatch are slots, those of combine are tokens
 // (launch.go).
 #define EXPERTS(T, t)                                                                                                              \
-	KERNEL dispatch_##t(T* y, const T* x, const int* from, int slots, int width, int choices) { dispatch<T>(y, x, from, slots, width, choices); } \
+	KERNEL dispatch_##t(T* y, const T* x, const int* from, int slots, int width, int choices) { awaitPrevious(); dispatch<T>(y, x, from, slots, width, choices); } \
 	KERNEL combine_##t(T* y, const T* x, const int* slot, int tokens, int width, int choices, int acc) {                                  \
+		awaitPrevious(); \
 		combine<T>(y, x, slot, tokens, width, choices, acc);                                                                              \
 	}                                                                                                                                  \
-	KERNEL deal_##t(T* y, const T* w, const int* from, i64 slots) { deal<T>(y, w, from, slots); }                                        \
-	KERNEL collect_##t(T* w, const T* y, const int* slot, i64 choices, int acc) { collect<T>(w, y, slot, choices, acc); }
+	KERNEL deal_##t(T* y, const T* w, const int* from, i64 slots) { awaitPrevious(); deal<T>(y, w, from, slots); }                                        \
+	KERNEL collect_##t(T* w, const T* y, const int* slot, i64 choices, int acc) { awaitPrevious(); collect<T>(w, y, slot, choices, acc); }
 EACH_TYPE(EXPERTS)
 
 #define TALLY(T, t) \
-	KERNEL tally_##t(T* n, const int* index, int groups, int choices, int experts) { tally<T>(n, index, groups, choices, experts); }
+	KERNEL tally_##t(T* n, const int* index, int groups, int choices, int experts) { awaitPrevious(); tally<T>(n, index, groups, choices, experts); }
 TALLY(float, f32)
 TALLY(double, f64)

@@ -135,7 +135,7 @@ template <class T> __device__ void fp8Round(T* y, const T* x, const float* part,
 }
 
 #define FP8(T, t)                                                                                                      \
-	KERNEL fp8_absmax_##t(Acc<T>* part, const T* x, i64 n) { fp8Absmax<T>(part, x, n); }                                 \
-	KERNEL fp8_quantize_##t(u32* y, const T* x, const Acc<T>* part, Acc<T>* scale, int parts, int groups, int rows, int cols, int width, int transposed, int format) { fp8Quantize<T>(y, x, part, scale, parts, groups, rows, cols, width, transposed, format); } \
-	KERNEL fp8_round_##t(T* y, const T* x, const Acc<T>* part, int parts, i64 n, int format) { fp8Round<T>(y, x, part, parts, n, format); }
+	KERNEL fp8_absmax_##t(Acc<T>* part, const T* x, i64 n) { awaitPrevious(); fp8Absmax<T>(part, x, n); }                                 \
+	KERNEL fp8_quantize_##t(u32* y, const T* x, const Acc<T>* part, Acc<T>* scale, int parts, int groups, int rows, int cols, int width, int transposed, int format) { awaitPrevious(); fp8Quantize<T>(y, x, part, scale, parts, groups, rows, cols, width, transposed, format); } \
+	KERNEL fp8_round_##t(T* y, const T* x, const Acc<T>* part, int parts, i64 n, int format) { awaitPrevious(); fp8Round<T>(y, x, part, parts, n, format); }
 FP8(bf16, bf16)

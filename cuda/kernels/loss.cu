@@ -130,24 +130,31 @@ template <class T> __device__ void crossEntropy(Acc<T>* ce, T* dx, const Acc<T>*
 // Geometry: rowwise, and longRows for cross_entropy (launch.go).
 #define LOSS(T, t)                                                                                                                       \
 	KERNEL logsumexp_##t(Acc<T>* l, const T* x, int rows, int cols, int valid) {                                                         \
+		awaitPrevious(); \
 		logsumexpPick<T>(l, nullptr, x, nullptr, rows, cols, valid, 0, 0);                                                               \
 	}                                                                                                                                    \
 	KERNEL pick_##t(Acc<T>* y, const T* x, const int* ids, int rows, int cols, int lo, int n) {                                          \
+		awaitPrevious(); \
 		logsumexpPick<T>(nullptr, y, x, ids, rows, cols, 0, lo, n);                                                                      \
 	}                                                                                                                                    \
 	KERNEL logsumexp_pick_##t(Acc<T>* l, Acc<T>* y, const T* x, const int* ids, int rows, int cols, int valid, int lo, int n) {          \
+		awaitPrevious(); \
 		logsumexpPick<T>(l, y, x, ids, rows, cols, valid, lo, n);                                                                        \
 	}                                                                                                                                    \
 	KERNEL logsumexp_grad_##t(T* dx, const Acc<T>* dl, const T* x, const Acc<T>* l, int rows, int cols, int valid) {                     \
+		awaitPrevious(); \
 		logsumexpPickGrad<T>(dx, dl, nullptr, x, l, nullptr, rows, cols, valid, 0, 0);                                                   \
 	}                                                                                                                                    \
 	KERNEL pick_grad_##t(T* dx, const Acc<T>* dy, const int* ids, int rows, int cols, int lo, int n) {                                   \
+		awaitPrevious(); \
 		logsumexpPickGrad<T>(dx, nullptr, dy, nullptr, nullptr, ids, rows, cols, 0, lo, n);                                              \
 	}                                                                                                                                    \
 	KERNEL logsumexp_pick_grad_##t(T* dx, const Acc<T>* dl, const Acc<T>* dy, const T* x, const Acc<T>* l, const int* ids, int rows, int cols, int valid, int lo, int n) { \
+		awaitPrevious(); \
 		logsumexpPickGrad<T>(dx, dl, dy, x, l, ids, rows, cols, valid, lo, n);                                                           \
 	}                                                                                                                                    \
 	KERNEL_1024 cross_entropy_##t(Acc<T>* ce, T* dx, const Acc<T>* dl, const T* x, const int* ids, int rows, int cols, int valid) {                      \
+		awaitPrevious(); \
 		crossEntropy<T>(ce, dx, dl, x, ids, rows, cols, valid);                                                                                 \
 	}
 EACH_TYPE(LOSS)

@@ -190,14 +190,16 @@ template <class T> __device__ void dropout(T* y, const T* x, const int* view, co
 
 // Geometry: rows of join are outer*times; flat of all_reduce has hi-lo elements (launch.go).
 #define MOVE(T, t)                                                                                                                 \
-	KERNEL join_##t(T* y, const T* a, const T* b, int outer, int times, int width, int more) { join<T>(y, a, b, outer, times, width, more); } \
-	KERNEL part_##t(T* y, const T* x, int rows, int cols, int n, int at) { part<T>(y, x, rows, cols, n, at); }                             \
-	KERNEL all_reduce_sum_##t(T* const* members, int count, i64 lo, i64 hi) { allReduce<T>(members, count, lo, hi, Plus()); }              \
-	KERNEL all_reduce_max_##t(T* const* members, int count, i64 lo, i64 hi) { allReduce<T>(members, count, lo, hi, Larger()); }            \
+	KERNEL join_##t(T* y, const T* a, const T* b, int outer, int times, int width, int more) { awaitPrevious(); join<T>(y, a, b, outer, times, width, more); } \
+	KERNEL part_##t(T* y, const T* x, int rows, int cols, int n, int at) { awaitPrevious(); part<T>(y, x, rows, cols, n, at); }                             \
+	KERNEL all_reduce_sum_##t(T* const* members, int count, i64 lo, i64 hi) { awaitPrevious(); allReduce<T>(members, count, lo, hi, Plus()); }              \
+	KERNEL all_reduce_max_##t(T* const* members, int count, i64 lo, i64 hi) { awaitPrevious(); allReduce<T>(members, count, lo, hi, Larger()); }            \
 	KERNEL reduce_scatter_sum_##t(T* y, const T* const* members, int count, int rows, int cols, int total, int at) {                       \
+		awaitPrevious(); \
 		reduceScatter<T>(y, members, count, rows, cols, total, at);                                                                        \
 	}                                                                                                                                  \
 	KERNEL dropout_##t(T* y, const T* x, const int* view, const u64* key, u64 least, double scale, int rows, int cols) {                   \
+		awaitPrevious(); \
 		dropout<T>(y, x, view, key, least, scale, rows, cols);                                                                             \
 	}
 EACH_TYPE(MOVE)
@@ -206,30 +208,32 @@ EACH_TYPE(MOVE)
 // copied without conversion.
 #define PARTS(T, t)                                                                                                                \
 	KERNEL gather_##t(T* y, const T* x, int outer, int members, int inner, int total, int zigzag) {                                \
+		awaitPrevious(); \
 		gather<T>(y, x, outer, members, inner, total, zigzag);                                                                     \
 	}                                                                                                                              \
 	KERNEL scatter_##t(T* y, const T* x, int outer, int first, int count, int inner, int total, int zigzag) {                      \
+		awaitPrevious(); \
 		scatter<T>(y, x, outer, first, count, inner, total, zigzag);                                                               \
 	}
 EACH_TYPE(PARTS)
 PARTS(int, i32)
 
 #define FILL(T, t) \
-	KERNEL fill_##t(T* y, double value, i64 n) { fill<T>(y, value, n); }
+	KERNEL fill_##t(T* y, double value, i64 n) { awaitPrevious(); fill<T>(y, value, n); }
 EACH_TYPE(FILL)
 
 #define ROUND_AS(R, t, r) \
-	KERNEL round_as_##t##_##r(float* x, i64 n) { roundAs<R>(x, n); }
+	KERNEL round_as_##t##_##r(float* x, i64 n) { awaitPrevious(); roundAs<R>(x, n); }
 ROUND_AS(bf16, f32, bf16)
 ROUND_AS(f16, f32, f16)
 
 #define LSE(T, t) \
-	KERNEL all_reduce_lse_##t(T* const* members, int count, i64 lo, i64 hi) { allReduceLSE<T>(members, count, lo, hi); }
+	KERNEL all_reduce_lse_##t(T* const* members, int count, i64 lo, i64 hi) { awaitPrevious(); allReduceLSE<T>(members, count, lo, hi); }
 LSE(float, f32)
 LSE(double, f64)
 
 #define CAST(U, T, u, t) \
-	KERNEL cast_##u##_##t(U* y, const T* x, i64 n) { cast<U, T>(y, x, n); }
+	KERNEL cast_##u##_##t(U* y, const T* x, i64 n) { awaitPrevious(); cast<U, T>(y, x, n); }
 CAST(float, double, f32, f64)
 CAST(float, bf16, f32, bf16)
 CAST(float, f16, f32, f16)
@@ -244,6 +248,6 @@ CAST(f16, double, f16, f64)
 CAST(f16, bf16, f16, bf16)
 
 #define ACCUMULATE(G, T, g, t) \
-	KERNEL accumulate_##g##_##t(G* grad, const T* x, i64 n) { accumulate<G, T>(grad, x, n); }
+	KERNEL accumulate_##g##_##t(G* grad, const T* x, i64 n) { awaitPrevious(); accumulate<G, T>(grad, x, n); }
 ACCUMULATE(double, double, f64, f64)
 EACH_COUPLE(ACCUMULATE)

@@ -54,6 +54,8 @@ var mutations = []mutation{
 	{"move.cu", "min(lo + inner, total), total, zigzag", "lo + inner, total, zigzag", "TestGatherAndScatter"},
 	{"move.cu", "(first + i / outer) * inner", "i / outer * inner", "TestGatherAndScatter"},
 	{"move.cu", "v[k] = rounded<R>(v[k]);", "", "TestFillAndRound"},
+	{"move.cu", "awaitPrevious(); fill<T>", "fill<T>", "TestFillAndRound"},
+	{"move.cu", "awaitPrevious(); cast<U, T>(y, x, n);", "cast<U, T>(y, x, n); awaitPrevious();", "TestCast"},
 	{"step.cu", "then + i - half", "then + i", "TestStepNumbers"},
 	{"step.cu", "pair[1] = *loss - *loss != 0;", "pair[1] = 0;", "TestStepNumbers"},
 	{"step.cu", "key = keyed(key, step[1]);", "", "TestDropKeys"},

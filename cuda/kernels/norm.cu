@@ -151,24 +151,31 @@ template <class T> __device__ void normDGain(Acc<T>* part, const T* dy, const T*
 // Geometry: rowwise; norm_dgain is columnwise (launch.go).
 #define NORM(T, t)                                                                                                                 \
 	KERNEL rms_norm_##t(T* y, T* sum, const T* x, const T* residual, const T* gain, int rows, int cols, double eps, int unit) {        \
+		awaitPrevious(); \
 		norm<false, T>(y, sum, x, residual, gain, nullptr, rows, cols, eps, unit);                                                     \
 	}                                                                                                                              \
 	KERNEL layer_norm_##t(T* y, T* sum, const T* x, const T* residual, const T* gain, const T* bias, int rows, int cols, double eps) { \
+		awaitPrevious(); \
 		norm<true, T>(y, sum, x, residual, gain, bias, rows, cols, eps, 0);                                                            \
 	}                                                                                                                              \
 	KERNEL rms_norm_dx_##t(T* dx, const T* dy, const T* more, const T* x, const T* gain, int rows, int cols, double eps, int unit) {   \
+		awaitPrevious(); \
 		normDX<false, T>(dx, dy, more, x, gain, rows, cols, eps, unit);                                                                \
 	}                                                                                                                              \
 	KERNEL layer_norm_dx_##t(T* dx, const T* dy, const T* more, const T* x, const T* gain, int rows, int cols, double eps) {           \
+		awaitPrevious(); \
 		normDX<true, T>(dx, dy, more, x, gain, rows, cols, eps, 0);                                                                    \
 	}                                                                                                                              \
 	KERNEL rms_norm_stats_##t(Acc<T>* stats, const T* x, int rows, int cols, double eps) {                                             \
+		awaitPrevious(); \
 		normStats<false, T>(stats, x, rows, cols, eps);                                                                                \
 	}                                                                                                                              \
 	KERNEL layer_norm_stats_##t(Acc<T>* stats, const T* x, int rows, int cols, double eps) {                                           \
+		awaitPrevious(); \
 		normStats<true, T>(stats, x, rows, cols, eps);                                                                                 \
 	}                                                                                                                              \
 	KERNEL norm_dgain_##t(Acc<T>* part, const T* dy, const T* x, const Acc<T>* stats, int rows, int cols, int acc) {                   \
+		awaitPrevious(); \
 		normDGain<T>(part, dy, x, stats, rows, cols, acc);                                                                             \
 	}
 EACH_TYPE(NORM)

@@ -88,27 +88,35 @@ __device__ void normGrads(T* dx, Acc<T>* gainPart, Acc<T>* biasPart, const T* dy
 // Geometry: gradwise, for which the name's number of packs per thread covers a row (launch.go).
 #define GRADS(T, t) \
 	KERNEL_256 rms_norm_grads1_##t(T* dx, Acc<T>* gainPart, const T* dy, const T* more, const T* x, const T* gain, int rows, int cols, double eps, int unit) { \
+		awaitPrevious(); \
 		normGrads<false, 1, T>(dx, gainPart, nullptr, dy, more, x, gain, rows, cols, eps, unit); \
 	} \
 	KERNEL_256 layer_norm_grads1_##t(T* dx, Acc<T>* gainPart, Acc<T>* biasPart, const T* dy, const T* more, const T* x, const T* gain, int rows, int cols, double eps) { \
+		awaitPrevious(); \
 		normGrads<true, 1, T>(dx, gainPart, biasPart, dy, more, x, gain, rows, cols, eps, 0); \
 	} \
 	KERNEL_256 rms_norm_grads2_##t(T* dx, Acc<T>* gainPart, const T* dy, const T* more, const T* x, const T* gain, int rows, int cols, double eps, int unit) { \
+		awaitPrevious(); \
 		normGrads<false, 2, T>(dx, gainPart, nullptr, dy, more, x, gain, rows, cols, eps, unit); \
 	} \
 	KERNEL_256 layer_norm_grads2_##t(T* dx, Acc<T>* gainPart, Acc<T>* biasPart, const T* dy, const T* more, const T* x, const T* gain, int rows, int cols, double eps) { \
+		awaitPrevious(); \
 		normGrads<true, 2, T>(dx, gainPart, biasPart, dy, more, x, gain, rows, cols, eps, 0); \
 	} \
 	KERNEL_256 rms_norm_grads3_##t(T* dx, Acc<T>* gainPart, const T* dy, const T* more, const T* x, const T* gain, int rows, int cols, double eps, int unit) { \
+		awaitPrevious(); \
 		normGrads<false, 3, T>(dx, gainPart, nullptr, dy, more, x, gain, rows, cols, eps, unit); \
 	} \
 	KERNEL_256 layer_norm_grads3_##t(T* dx, Acc<T>* gainPart, Acc<T>* biasPart, const T* dy, const T* more, const T* x, const T* gain, int rows, int cols, double eps) { \
+		awaitPrevious(); \
 		normGrads<true, 3, T>(dx, gainPart, biasPart, dy, more, x, gain, rows, cols, eps, 0); \
 	} \
 	KERNEL_256 rms_norm_grads4_##t(T* dx, Acc<T>* gainPart, const T* dy, const T* more, const T* x, const T* gain, int rows, int cols, double eps, int unit) { \
+		awaitPrevious(); \
 		normGrads<false, 4, T>(dx, gainPart, nullptr, dy, more, x, gain, rows, cols, eps, unit); \
 	} \
 	KERNEL_256 layer_norm_grads4_##t(T* dx, Acc<T>* gainPart, Acc<T>* biasPart, const T* dy, const T* more, const T* x, const T* gain, int rows, int cols, double eps) { \
+		awaitPrevious(); \
 		normGrads<true, 4, T>(dx, gainPart, biasPart, dy, more, x, gain, rows, cols, eps, 0); \
 	}
 GRADS(bf16, bf16)

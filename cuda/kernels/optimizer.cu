@@ -129,12 +129,15 @@ template <class P, class G, class M> __device__ void level(P* p, Acc<P>* master,
 // Geometry: flat (launch.go).
 #define UPDATE(P, G, M, p_, g_, m_)                                                                                                  \
 	KERNEL adam_##p_##_##g_##_##m_(P* p, Acc<P>* master, const G* g, M* m, M* v, const double* clip, const double* rates, const i64* key, const i64* numbers, i64 n) { \
+		awaitPrevious(); \
 		adam<P, G, M>(p, master, g, m, v, clip, rates, key, numbers, n);                                                                                    \
 	}                                                                                                                                              \
 	KERNEL sgd_##p_##_##g_##_##m_(P* p, Acc<P>* master, const G* g, M* m, const double* clip, const double* rates, const i64* key, const i64* numbers, i64 n) {    \
+		awaitPrevious(); \
 		sgd<P, G, M>(p, master, g, m, clip, rates, key, numbers, n);                                                                                        \
 	}                                                                                                                                              \
 	KERNEL level_##p_##_##g_##_##m_(P* p, Acc<P>* master, const G* got, const double* clip, double rate, double experts, double choices, const i64* key, const i64* numbers, i64 n) {       \
+		awaitPrevious(); \
 		level<P, G, M>(p, master, got, clip, rate, experts, choices, key, numbers, n);                                                                               \
 	}
 UPDATE(double, double, double, f64, f64, f64)

@@ -91,6 +91,7 @@ template <class T> __device__ void notFinite(int* flag, const T* x, i64 n) {
 
 // out = sum_i part[i]
 KERNEL sum_parts_f64(double* out, const double* part, int n) {
+	awaitPrevious();
 	double sum = 0;
 	for (int i = threadIdx.x; i < n; i += blockDim.x) sum += part[i];
 	sum = overRow(sum, Plus());
@@ -102,6 +103,7 @@ KERNEL sum_parts_f64(double* out, const double* part, int n) {
 // pair holds the sum of squares of all gradients, the number of ranks whose loss is not finite, and the
 // number of ranks that need the step to be retried.
 KERNEL clip_f64(double* out, const double* pair, const double* scale, double limit) {
+	awaitPrevious();
 	if (threadIdx.x > 0) return;
 	const double norm = sqrt(pair[0]) / *scale, factor = limit > 0 ? limit / (norm + 1e-6) : 1;
 	out[0] = norm;
@@ -116,6 +118,7 @@ KERNEL clip_f64(double* out, const double* pair, const double* scale, double lim
 // stays finite in float { scale *= 2 } }
 // where bad is clip[2].
 KERNEL scaler_f64(double* state, const double* clip, int window, int hysteresis, double least, int consecutive) {
+	awaitPrevious();
 	if (threadIdx.x > 0) return;
 	if (clip[2] != 0) {
 		state[1] = 0;
@@ -132,9 +135,9 @@ KERNEL scaler_f64(double* state, const double* clip, int window, int hysteresis,
 // Geometry: sum_rows is columnwise, sum_rows_each and sum_cols are rowwise, the others flat or one block
 // (launch.go).
 #define REDUCE(T, t)                                                                                                          \
-	KERNEL sum_rows_##t(Acc<T>* part, const T* x, int rows, int cols, int acc) { sumRows<T>(part, x, rows, cols, acc); } \
-	KERNEL sum_rows_each_##t(Acc<T>* out, const T* x, int n, int rows, int cols, int acc) { sumRowsEach<T>(out, x, n, rows, cols, acc); } \
-	KERNEL sum_cols_##t(Acc<T>* out, const T* x, int rows, int cols, int acc) { sumCols<T>(out, x, rows, cols, acc); }   \
-	KERNEL sum_squares_##t(double* part, const T* x, i64 n) { sumSquares<T>(part, x, n); }                               \
-	KERNEL not_finite_##t(int* flag, const T* x, i64 n) { notFinite<T>(flag, x, n); }
+	KERNEL sum_rows_##t(Acc<T>* part, const T* x, int rows, int cols, int acc) { awaitPrevious(); sumRows<T>(part, x, rows, cols, acc); } \
+	KERNEL sum_rows_each_##t(Acc<T>* out, const T* x, int n, int rows, int cols, int acc) { awaitPrevious(); sumRowsEach<T>(out, x, n, rows, cols, acc); } \
+	KERNEL sum_cols_##t(Acc<T>* out, const T* x, int rows, int cols, int acc) { awaitPrevious(); sumCols<T>(out, x, rows, cols, acc); }   \
+	KERNEL sum_squares_##t(double* part, const T* x, i64 n) { awaitPrevious(); sumSquares<T>(part, x, n); }                               \
+	KERNEL not_finite_##t(int* flag, const T* x, i64 n) { awaitPrevious(); notFinite<T>(flag, x, n); }
 EACH_TYPE(REDUCE)

@@ -73,6 +73,7 @@ __device__ void rope(T* y, const T* x, const Acc<T>* cos, const Acc<T>* sin, int
 // Geometry: rows of heads*dim elements (launch.go).
 #define ROPE(T, t)                                                                                                              \
 	KERNEL rope_##t(T* y, const T* x, const Acc<T>* cos, const Acc<T>* sin, int rows, int seq, int ld, int heads, int dim, int from, int turn, int pairs, int inverse) { \
+		awaitPrevious(); \
 		rope<T>(y, x, cos, sin, rows, seq, ld, heads, dim, from, turn, pairs, inverse);                                               \
 	}
 EACH_TYPE(ROPE)

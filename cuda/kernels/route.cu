@@ -180,15 +180,19 @@ template <class T> __device__ void balanceGrad(T* dx, const Acc<T>* dy, const T*
 // Geometry: a warp per row, two warps per block (launch.go).
 #define ROUTE(T, t)                                                                                                                        \
 	KERNEL route_##t(T* w, int* index, const T* x, const T* bias, int rows, int experts, int choices, int sigmoid, int share, double scale, double eps, int groups, int best) { \
+		awaitPrevious(); \
 		route<T>(w, index, x, bias, rows, experts, choices, sigmoid, share, scale, eps, groups, best);                                         \
 	}                                                                                                                                      \
 	KERNEL route_grad_##t(T* dx, const T* dw, const T* x, const T* w, const int* index, int rows, int experts, int choices, int sigmoid, int share, double scale, double eps) { \
+		awaitPrevious(); \
 		routeGrad<T>(dx, dw, x, w, index, rows, experts, choices, sigmoid, share, scale, eps);                                                 \
 	}                                                                                                                                      \
 	KERNEL balance_##t(Acc<T>* y, const T* x, const Acc<T>* n, int groups, int tokens, int experts, int sigmoid, double scale) {               \
+		awaitPrevious(); \
 		balance<T>(y, x, n, groups, tokens, experts, sigmoid, scale);                                                                          \
 	}                                                                                                                                      \
 	KERNEL balance_grad_##t(T* dx, const Acc<T>* dy, const T* x, const Acc<T>* n, int groups, int tokens, int experts, int sigmoid, double scale) { \
+		awaitPrevious(); \
 		balanceGrad<T>(dx, dy, x, n, groups, tokens, experts, sigmoid, scale);                                                                 \
 	}
 EACH_TYPE(ROUTE)

@@ -12,6 +12,7 @@ import (
 
 var (
 	declared  = regexp.MustCompile(`KERNEL(?:_\d+)? (\w+?)(_f64|_i32|_##[\w#]+)?\(([^)]*)\)`)
+	begins    = regexp.MustCompile(`KERNEL(?:_\d+)? (\w+?)(?:_f64|_i32|_##[\w#]+)?\([^)]*\) \{ awaitPrevious\(\);`)
 	parameter = regexp.MustCompile(`^(?:const )?(.+?) ?(\w+)$`)
 )
 
@@ -49,6 +50,19 @@ func TestTable(t *testing.T) {
 	for _, k := range Table {
 		if !found[k.Name] {
 			t.Errorf("%s has no %s", k.File, k.Name)
+		}
+	}
+}
+
+// Every kernel waits for the previous one before it does anything else, because it may be launched early.
+func TestKernelsAwaitThePrevious(t *testing.T) {
+	for name, text := range sourceFiles(t) {
+		flat := strings.Join(strings.Fields(strings.ReplaceAll(string(text), "\\\n", " ")), " ")
+		waiting := begins.FindAllStringSubmatch(flat, -1)
+		for _, d := range declared.FindAllStringSubmatch(flat, -1) {
+			if !slices.ContainsFunc(waiting, func(w []string) bool { return w[1] == d[1] }) {
+				t.Errorf("%s: %s does not begin with awaitPrevious()", name, d[1])
+			}
 		}
 	}
 }

@@ -167,9 +167,15 @@ CALL(cuLaunchKernel, (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsig
 #ifndef FAKE_OLD // FAKE_OLD is a driver without clusters
 CALL(cuLaunchKernelEx, (const CUlaunchConfig *c, CUfunction f, void **params, void **extra), 1,
 	(void)extra; char shape[128];
-	snprintf(shape, sizeof shape, "<%u,%u,%u|%u,%u,%u|%u|cluster %u,%u,%u>", c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX, c->blockDimY, c->blockDimZ, c->sharedMemBytes,
-		c->attrs[0].value.clusterDim.x, c->attrs[0].value.clusterDim.y, c->attrs[0].value.clusterDim.z);
-	if (c->numAttrs != 1 || c->attrs[0].id != 4) { r = INVALID_VALUE; } else NEED(c->hStream, STREAM) r = launch(f, c->hStream, shape, params);)
+	int n = snprintf(shape, sizeof shape, "<%u,%u,%u|%u,%u,%u|%u", c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX, c->blockDimY, c->blockDimZ, c->sharedMemBytes);
+	for (unsigned i = 0; i < c->numAttrs; i++) {
+		const CUlaunchAttribute *a = &c->attrs[i];
+		if (a->id == 4) n += snprintf(shape + n, sizeof shape - n, "|cluster %u,%u,%u", a->value.clusterDim.x, a->value.clusterDim.y, a->value.clusterDim.z);
+		else if (a->id == 6 && a->value.programmaticStreamSerializationAllowed == 1) n += snprintf(shape + n, sizeof shape - n, "|early");
+		else r = INVALID_VALUE;
+	}
+	snprintf(shape + n, sizeof shape - n, ">");
+	if (!r) { NEED(c->hStream, STREAM) r = launch(f, c->hStream, shape, params); })
 CALL(cuTensorMapEncodeTiled, (CUtensorMap *m, CUtensorMapDataType type, cuuint32_t rank, void *p, const cuuint64_t *dims, const cuuint64_t *strides, const cuuint32_t *box, const cuuint32_t *steps, CUtensorMapInterleave i, CUtensorMapSwizzle w, CUtensorMapL2promotion l, CUtensorMapFloatOOBfill f), 1,
 	(void)p; say("tensor map type %d rank %u dims %llu,%llu stride %llu box %u,%u steps %u,%u swizzle %d, %d %d %d", type, rank, (unsigned long long)dims[0], (unsigned long long)dims[1], (unsigned long long)strides[0], box[0], box[1], steps[0], steps[1], w, i, l, f);
 	memset(m, 0x5a, sizeof *m);)

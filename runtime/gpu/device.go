@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 
 	"github.com/planc-dev/planc/cuda"
 	rt "github.com/planc-dev/planc/runtime"
@@ -71,6 +72,7 @@ func (d *device) open(m *machine) (err error) {
 	if err != nil {
 		return err
 	}
+	d.earlyLaunch = gpu.CanLaunchEarly() && os.Getenv(earlyVariable) != "0"
 	err = d.openStreams()
 	if err != nil {
 		return err

@@ -17,12 +17,18 @@ type executor struct {
 	kernels   map[string]*cuda.Kernel
 	argBuffer cuda.Args
 
+	earlyLaunch bool // kernels may begin before the previous one has ended
+
 	compute    *workStream // kernels, and the collectives of a block
 	bucketWork *workStream // jobs of buckets
 	uploads    *workStream // uploads from the host during a step
 	current    *workStream // stream of the next calls: compute, except while a job is launched
 	streams    []*workStream
 }
+
+// earlyVariable is the environment variable that, if it is 0, makes each kernel begin only after the previous one of its
+// stream has ended.
+const earlyVariable = "PLANC_PDL"
 
 // args returns the empty arguments of the next launch.
 func (d *executor) args() *cuda.Args { return d.argBuffer.Reset() }

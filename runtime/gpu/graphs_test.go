@@ -87,6 +87,32 @@ func TestCommunicationHasPriority(t *testing.T) {
 	}
 }
 
+// Kernels that follow kernels are launched early, also in a captured step, unless the environment switches that off. The
+// runs are those of another test, in processes whose driver writes a log.
+func TestKernelsAreLaunchedEarly(t *testing.T) {
+	if emulate.Skipped() != "" {
+		t.Skip(emulate.Skipped())
+	}
+	for value, want := range map[string]bool{"": true, "1": true, "0": false} {
+		log := filepath.Join(t.TempDir(), "log")
+		cmd := exec.Command(os.Args[0], "-test.run=^TestFailureEndsGraphs$")
+		cmd.Env = append(os.Environ(), "PLANC_EMULATED_LOG="+log, earlyVariable+"="+value)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		text, err := os.ReadFile(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, launch := range []string{" runs stream ", " runs graph: stream "} {
+			kernel := regexp.MustCompile(launch + `\d+: \w+ <[^>]*> early\n`)
+			if kernel.Match(text) != want {
+				t.Errorf("%s=%s: kernels launched early at%s: %v", earlyVariable, value, launch, !want)
+			}
+		}
+	}
+}
+
 // The driver gets the maximum number of hardware queues, unless the environment sets another.
 func TestConnections(t *testing.T) {
 	const name = "CUDA_DEVICE_MAX_CONNECTIONS"

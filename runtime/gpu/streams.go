@@ -27,6 +27,7 @@ func (d *executor) newStream(priority int) (*workStream, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.EarlyLaunch = d.earlyLaunch
 	l := &workStream{stream: s}
 	d.streams = append(d.streams, l)
 	l.mark, err = cuda.NewEvent(false)

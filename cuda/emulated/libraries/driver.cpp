@@ -245,6 +245,7 @@ CALL(cuModuleLoadData, (CUmodule *to, const void *image), 1, {
 	m->library = load(std::string((const char *)image + sizeof magic + sizeof size, size));
 	m->kernels = (const Export *)dlsym(m->library, "planc_kernels");
 	m->launch = (Launcher)dlsym(m->library, "planc_launch");
+	m->early = (EarlyLauncher)dlsym(m->library, "planc_early");
 	*to = (CUmodule)(Object *)m;
 })
 static bool eagerLoading() {
@@ -324,11 +325,14 @@ static bool beginsStep(const Function *f) {
 	return name && !strcmp(name, f->kernel->name);
 }
 
-// launch enqueues a kernel on a stream, with a copy of its arguments.
-static int launch(Function *f, const unsigned *g, const unsigned *b, unsigned shared, Stream *s, void **params) {
+// launch enqueues a kernel on a stream, with a copy of its arguments. If early, the kernel may begin before the previous
+// one has ended. A GPU ignores that if anything else was enqueued between them. Here it is an error, because planc does
+// not ask for it.
+static int launch(Function *f, const unsigned *g, const unsigned *b, unsigned shared, Stream *s, void **params, bool early) {
 	int r = check(f, g, b, shared);
 	if (!r) r = lazilyLoaded(f);
 	if (r) return r;
+	if (early && !s->afterKernel) die("stream %d: %s is launched early, but not directly after a kernel", s->id, f->kernel->name);
 	auto args = std::make_shared<std::vector<std::vector<char>>>();
 	for (int i = 0; f->kernel->sizes[i]; i++) {
 		args->emplace_back((char *)params[i], (char *)params[i] + f->kernel->sizes[i]);
@@ -340,8 +344,8 @@ static int launch(Function *f, const unsigned *g, const unsigned *b, unsigned sh
 		say("device %d begins its first step", c->device);
 	}
 	char text[256];
-	snprintf(text, sizeof text, "stream %d: %s <%u,%u,%u|%u,%u,%u>", s->id, f->kernel->name, g[0], g[1], g[2], b[0], b[1], b[2]);
-	return put(s, text, [=]() -> std::string {
+	snprintf(text, sizeof text, "stream %d: %s <%u,%u,%u|%u,%u,%u>%s", s->id, f->kernel->name, g[0], g[1], g[2], b[0], b[1], b[2], early ? " early" : "");
+	r = put(s, text, [=]() -> std::string {
 		std::vector<void *> places;
 		for (size_t i = 0; i < args->size(); i++) {
 			uint64_t p;
@@ -351,22 +355,30 @@ static int launch(Function *f, const unsigned *g, const unsigned *b, unsigned sh
 			std::string why = p ? touches(c, p, 0, ("parameter " + std::to_string(i)).c_str()) : "";
 			if (!why.empty()) return why;
 		}
+		if (early && f->module->begun.insert(f->kernel).second) {
+			std::string why = f->module->early(f->kernel->run, places.data(), f->kernel->pointer, places.size(), shape.block);
+			if (!why.empty()) return why;
+		}
 		return f->module->launch(f->kernel->run, places.data(), shape.grid, shape.block, shared, chance() % 3);
 	});
+	s->afterKernel = true;
+	return r;
 }
 CALL(cuLaunchKernel, (CUfunction h, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, CUstream t, void **params, void **), 1, {
 	NEED(Function, f, h, FUNCTION)
 	NEED(Stream, s, t, STREAM)
 	unsigned g[] = {gx, gy, gz};
 	unsigned b[] = {bx, by, bz};
-	r = launch(f, g, b, shared, s, params);
+	r = launch(f, g, b, shared, s, params, false);
 })
 CALL(cuLaunchKernelEx, (const CUlaunchConfig *c, CUfunction h, void **params, void **), 1, {
 	NEED(Function, f, h, FUNCTION)
 	NEED(Stream, s, c->hStream, STREAM)
 	unsigned g[] = {c->gridDimX, c->gridDimY, c->gridDimZ};
 	unsigned b[] = {c->blockDimX, c->blockDimY, c->blockDimZ};
-	r = launch(f, g, b, c->sharedMemBytes, s, params);
+	bool early = false;
+	for (unsigned i = 0; i < c->numAttrs; i++) early |= c->attrs[i].id == planc_launch_early && c->attrs[i].value.programmaticStreamSerializationAllowed;
+	r = launch(f, g, b, c->sharedMemBytes, s, params, early);
 })
 
 // freeStreams ends the capture of all streams that were drawn into a graph.

@@ -61,12 +61,15 @@ struct Export {
 	const bool *pointer;
 };
 typedef const char *(*Launcher)(void (*)(void **), void **, const uint32_t *grid, const uint32_t *block, uint32_t shared, uint32_t order);
+typedef const char *(*EarlyLauncher)(void (*)(void **), void **, const bool *pointer, uint32_t count, const uint32_t *block);
 
 struct Module : Object {
 	void *library;
 	const Export *kernels;
 	Launcher launch;
+	EarlyLauncher early;             // runs the beginning of a kernel that is launched early
 	std::set<const Export *> loaded; // kernels whose code is loaded
+	std::set<const Export *> begun;  // kernels whose beginning has run
 };
 
 struct Function : Object {
@@ -100,6 +103,7 @@ struct Stream : Object {
 	Graph *graph = nullptr; // the graph that it is captured into
 	std::set<int> at;       // the nodes that the next work waits for
 	bool origin = false;
+	bool afterKernel = false; // the last thing enqueued is a kernel of a module
 	int priority = 0;
 };
 

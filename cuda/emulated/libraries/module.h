@@ -23,6 +23,13 @@ struct Export {
 
 #define EXPORT(k) {#k, emulate::Kernel<k>::run, emulate::Kernel<k>::sizes, emulate::Kernel<k>::pointer}
 
+// planc_early runs the beginning of a kernel with count parameters, and returns an error message, or "".
+extern "C" __attribute__((visibility("default"))) const char* planc_early(void (*run)(void**), void** args, const bool* pointer, uint32_t count, const uint32_t* block) {
+	static std::string why;
+	why = emulate::beginEarly(run, args, std::vector<bool>(pointer, pointer + count), {block[0], block[1], block[2]});
+	return why.c_str();
+}
+
 // planc_launch runs a grid and returns an error message, or "".
 extern "C" __attribute__((visibility("default"))) const char* planc_launch(void (*run)(void**), void** args, const uint32_t* grid, const uint32_t* block, uint32_t shared, uint32_t order) {
 	static std::string why;

@@ -7,6 +7,7 @@
 // put enqueues work behind everything on a stream, or makes it a node of the graph that the stream is
 // captured into.
 CUresult put(Stream *s, const std::string &text, std::function<std::string()> run, const std::vector<Part> &parts) {
+	s->afterKernel = false; // launch corrects it
 	if (s->graph) {
 		Node n = {text, std::move(run), {s->at.begin(), s->at.end()}, parts, s->context, s->priority};
 		s->graph->nodes.push_back(n);
@@ -85,6 +86,7 @@ CALL(cuStreamQuery, (CUstream t), 1, {
 CALL(cuStreamWaitEvent, (CUstream t, CUevent h, unsigned), 1, {
 	NEED(Stream, s, t, STREAM)
 	NEED(Event, e, h, EVENT)
+	s->afterKernel = false;
 	if (e->graph) { // a captured event draws the stream into its capture
 		if (s->graph && s->graph != e->graph) return CAPTURE_ISOLATION;
 		s->graph = e->graph;
@@ -109,6 +111,7 @@ CALL(cuEventRecord, (CUevent h, CUstream t), 1, {
 	e->at = s->at;
 	e->mark = s->graph ? nullptr : s->last;
 	e->recorded = true;
+	s->afterKernel = false;
 })
 CALL(cuEventSynchronize, (CUevent h), 1, {
 	NEED(Event, e, h, EVENT)
@@ -139,6 +142,7 @@ CALL(cuStreamBeginCapture_v2, (CUstream t, CUstreamCaptureMode), 1, {
 	if (s->graph) return CAPTURE_UNSUPPORTED;
 	capturing = s->graph = make<Graph>(GRAPH);
 	s->origin = true;
+	s->afterKernel = false;
 	s->at.clear();
 })
 
@@ -168,7 +172,7 @@ CALL(cuStreamEndCapture, (CUstream t, CUgraph *to), 1, {
 		g->invalid = CAPTURE_UNJOINED;
 	}
 	freeStreams(g);
-	s->origin = false;
+	s->origin = s->afterKernel = false;
 	capturing = NULL;
 	r = g->invalid;
 	if (r) g->live = false;
@@ -196,6 +200,7 @@ CALL(cuGraphLaunch, (CUgraphExec h, CUstream t), 1, {
 	}
 	ends = made;
 	ends.push_back(s->last);
+	s->afterKernel = false;
 	s->last = x->last = append(s->context, name(s) + ": end of a graph", nullptr, {}, ends);
 })
 CALL(cuGraphExecDestroy, (CUgraphExec h), 1, { NEED(Exec, x, h, EXEC) x->live = false; wake(); })

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <setjmp.h>
+#include <signal.h>
 #include <ucontext.h>
 #include <algorithm>
 #include <memory>
@@ -185,6 +186,54 @@ inline std::string launch(void (*kernel)(void**), void** args, dim3 g, dim3 b, u
 	return fault;
 }
 
+// An early launch. On a GPU, a kernel may begin before the previous one has ended, and waits for it in awaitPrevious.
+// beginEarly runs the threads of a kernel's first block up to there, with addresses at which there is no memory. So
+// whatever reads before it waits, and a thread that does not wait, is an error.
+inline bool early;
+inline size_t waiting; // threads that are in awaitPrevious
+inline sigjmp_buf outside;
+
+inline void accessed(int) { siglongjmp(outside, 1); }
+
+inline void awaitPrevious() {
+	if (!early) return;
+	waiting++;
+	self->state = done;
+	self->begun = false; // it is suspended inside a kernel
+	longjmp(scheduler, 1);
+}
+
+// beginEarly returns what is wrong, or "". isPointer has a value for each argument.
+inline std::string beginEarly(void (*kernel)(void**), void** args, const std::vector<bool>& isPointer, dim3 b) {
+	const uint64_t nowhere = 1ull << 52; // not a valid bit of an address
+	std::vector<uint64_t> moved(isPointer.size());
+	std::vector<void*> all(args, args + isPointer.size());
+	for (size_t i = 0; i < all.size(); i++) {
+		if (!isPointer[i]) continue;
+		memcpy(&moved[i], args[i], 8);
+		if (moved[i]) moved[i] |= nowhere; // absent operands stay so
+		all[i] = &moved[i];
+	}
+	struct sigaction action = {}, before[2];
+	action.sa_handler = accessed;
+	action.sa_flags = SA_ONSTACK;
+	sigaction(SIGSEGV, &action, &before[0]);
+	sigaction(SIGBUS, &action, &before[1]);
+	std::string why;
+	early = true, waiting = 0;
+	if (sigsetjmp(outside, 1)) {
+		why = "accesses memory before it waits for the previous kernel";
+		for (Fiber& f : fibers) f.begun = false; // they are suspended inside the kernel
+	} else {
+		why = launch(kernel, all.data(), {1, 1, 1}, b, 0);
+		if (why.empty() && waiting != fibers.size()) why = "does not wait for the previous kernel: it must begin with awaitPrevious()";
+	}
+	early = false;
+	sigaction(SIGSEGV, &before[0], nullptr);
+	sigaction(SIGBUS, &before[1], nullptr);
+	return why;
+}
+
 // share is what the first thread of a block that reaches an array does.
 inline void share(long* seen, const char* name, void* p, size_t n, size_t element) {
 	if (*seen == epoch) return;
@@ -293,6 +342,7 @@ inline void copyWait(int but) {
 	static long name##_seen;     \
 	emulate::share(&name##_seen, #name, name, sizeof name, sizeof name[0])
 
+using emulate::awaitPrevious;
 inline void __syncthreads() { emulate::wait(emulate::atBlock); }
 inline void __syncwarp() { emulate::wait(emulate::atWarpBarrier); }
 template <class T> T __shfl_xor_sync(uint32_t mask, T v, int d) { return emulate::exchange(mask, v, emulate::laneNow() ^ d); }

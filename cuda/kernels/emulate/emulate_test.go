@@ -12,6 +12,7 @@ import (
 // Kernels, most of them with a fault, over a block of 64 threads unless the test says otherwise.
 const source = `
 extern "C" void fine(float* y, const float* x, int n, double scale) {
+	awaitPrevious();
 	SHARED(float, all, 64);
 	all[threadIdx.x] = x[threadIdx.x];
 	__syncthreads();
@@ -21,11 +22,13 @@ extern "C" void fine(float* y, const float* x, int n, double scale) {
 	if (threadIdx.x < n) y[threadIdx.x] = v * scale + odd;
 }
 extern "C" void unfenced(float* y, const float* x) {
+	awaitPrevious();
 	SHARED(float, all, 64);
 	all[threadIdx.x] = x[threadIdx.x];
 	y[threadIdx.x] = all[63 - threadIdx.x];
 }
 extern "C" void overwritten(float* y, const float* x) {
+	awaitPrevious();
 	SHARED(float, all, 64);
 	all[threadIdx.x] = x[threadIdx.x];
 	__syncthreads();
@@ -36,6 +39,7 @@ extern "C" void overwritten(float* y, const float* x) {
 	y[threadIdx.x] += all[0];
 }
 extern "C" void shuffled(float* y, int fenced) {
+	awaitPrevious();
 	SHARED(float, all, 32);
 	all[threadIdx.x] = threadIdx.x;
 	float v = __shfl_xor_sync(0xffffffffu, 1.0f, 1);
@@ -43,35 +47,45 @@ extern "C" void shuffled(float* y, int fenced) {
 	y[threadIdx.x] = v + all[31 - threadIdx.x];
 }
 extern "C" void halves(float* y) {
+	awaitPrevious();
 	SHARED(unsigned, all, 16);
 	((unsigned short*)all)[threadIdx.x] = threadIdx.x;
 	__syncwarp();
 	y[threadIdx.x] = all[threadIdx.x / 2];
 }
 extern "C" void stale(float* y) {
+	awaitPrevious();
 	SHARED(float, all, 64);
 	if (blockIdx.x == 0) all[threadIdx.x] = 1;
 	y[blockIdx.x * 64 + threadIdx.x] = all[threadIdx.x];
 }
 extern "C" void between(float* y) {
+	awaitPrevious();
 	y[blockIdx.x + 1] = y[blockIdx.x] + 2;
 }
-extern "C" void beyond(float* y, int n) { y[n + (int)threadIdx.x] = 0; }
-extern "C" void split() { if (threadIdx.x < 32) __syncwarp(); else if (threadIdx.x < 40) __syncwarp(); }
+extern "C" void beyond(float* y, int n) { awaitPrevious(); y[n + (int)threadIdx.x] = 0; }
+extern "C" void split() { awaitPrevious(); if (threadIdx.x < 32) __syncwarp(); else if (threadIdx.x < 40) __syncwarp(); }
 extern "C" void partly(float* y) {
+	awaitPrevious();
 	float v = threadIdx.x;
 	if (threadIdx.x % 2) v = __shfl_xor_sync(0xffffffffu, v, 1);
 	y[threadIdx.x] = v;
 }
 struct alignas(16) Four { float at[4]; };
-extern "C" void packs(float* y) { *(Four*)y = Four{}; }
+extern "C" void packs(float* y) { awaitPrevious(); *(Four*)y = Four{}; }
 extern "C" void outside(float* y, int n) {
+	awaitPrevious();
 	SHARED(float, all, 64);
 	all[n] = 1;
 	y[0] = all[0];
 }
-extern "C" void endless(float* y) { while (((volatile float*)y)[0] == 0) {} }
-extern "C" void table(float* const* rows, int n) { for (int i = 0; i < n; i++) rows[i][threadIdx.x] = i; }
+extern "C" void endless(float* y) { awaitPrevious(); while (((volatile float*)y)[0] == 0) {} }
+extern "C" void table(float* const* rows, int n) { awaitPrevious(); for (int i = 0; i < n; i++) rows[i][threadIdx.x] = i; }
+extern "C" void hasty(float* y) { y[threadIdx.x] = 1; awaitPrevious(); }
+extern "C" void impatient(float* y, int n) {
+	if (threadIdx.x < 32) awaitPrevious();
+	if (n > 0) y[threadIdx.x] = 1;
+}
 `
 
 func floats(n int) *Buffer {
@@ -92,7 +106,7 @@ func machine(t *testing.T) *Machine {
 		t.Skip(why)
 	}
 	names := []string{"fine", "unfenced", "overwritten", "shuffled", "halves", "stale", "between", "beyond", "split",
-		"partly", "packs", "outside", "endless", "table"}
+		"partly", "packs", "outside", "endless", "table", "hasty", "impatient"}
 	m, err := Build(t.TempDir(), "source.cu", map[string][]byte{"source.cu": []byte(source)}, names)
 	if err != nil {
 		t.Fatal(err)
@@ -151,6 +165,9 @@ func TestFaults(t *testing.T) {
 		{"fine", block(64), []any{floats(64), floats(64), 64}, "the kernel has 4 parameters, the call 3"},
 		{"fine", block(64), []any{floats(64), floats(64), int64(64), 1.0}, "parameter 2 has 4 bytes, the call's 8"},
 		{"none", block(64), nil, "no kernel none"},
+		{"hasty", block(64), []any{floats(64)}, "accesses memory before it waits for the previous kernel"},
+		{"impatient", block(64), []any{floats(64), 0}, "does not wait for the previous kernel: it must begin with " +
+			"awaitPrevious()"},
 	} {
 		if err := m.Launch(c.kernel, c.launch, c.args...); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.kernel, err, c.want)

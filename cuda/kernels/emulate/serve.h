@@ -122,6 +122,12 @@ inline std::string serve(Request& r, const Entry& e, std::vector<std::string>& o
 		if (!why.empty()) return why;
 		std::vector<void*> args;
 		for (auto& w : words) args.push_back(w.data());
+		if (order == 0) {
+			std::vector<bool> isPointer;
+			for (Argument& a : r.args) isPointer.push_back(a.kind != 'v');
+			why = beginEarly(e.run, args.data(), isPointer, r.block);
+			if (!why.empty()) return why;
+		}
 		why = launch(e.run, args.data(), r.grid, r.block, order);
 		if (!why.empty()) return why;
 		for (size_t i = 0; i < r.buffers.size(); i++) {
