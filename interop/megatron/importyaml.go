@@ -1,6 +1,7 @@
 package megatron
 
 import (
+	"bytes"
 	"regexp"
 	"slices"
 	"strings"
@@ -61,9 +62,12 @@ func yamlPath(dest string) string {
 
 // isYAML reports whether a file has Megatron-LM's arguments in YAML.
 func isYAML(f interop.File) bool {
-	text := "\n" + string(f.Data)
-	return strings.Contains(text, "\nlanguage_model:") && strings.Contains(text, "\nmodel_parallel:") &&
-		tree.SyntaxOf(f) == tree.YAML
+	return hasLine(f.Data, "language_model:") && hasLine(f.Data, "model_parallel:") && tree.SyntaxOf(f) == tree.YAML
+}
+
+// hasLine reports whether a line of the text begins with start.
+func hasLine(text []byte, start string) bool {
+	return bytes.HasPrefix(text, []byte(start)) || bytes.Contains(text, []byte("\n"+start))
 }
 
 // yamlReader turns the keys of a YAML file into arguments.

@@ -260,7 +260,8 @@ func (c *calculator) operand() int64 {
 			c.pos++
 		}
 		name := c.text[start:c.pos]
-		return c.variable(&part{kind: variable, name: name, quoted: true, span: Span{c.base + start, c.base + c.pos}})
+		return c.variable(&part{kind: variable, quoted: true, span: Span{c.base + start, c.base + c.pos},
+			expansion: &expansion{name: name}})
 	}
 	if c.text[c.pos] == '$' || c.text[c.pos] == '"' {
 		return c.expansion()
@@ -287,7 +288,7 @@ func (c *calculator) expansion() int64 {
 func (c *calculator) variable(p *part) int64 {
 	f := &fieldList{whole: true}
 	c.e.part(p, f)
-	return c.number(Word{f.current})
+	return c.number(Word{f.current()})
 }
 
 // number returns a word's number.

@@ -11,10 +11,7 @@ func (e *evaluator) simple(n *simple) status {
 		e.assignAll(n.assigns)
 		return success
 	}
-	var words []Word
-	for i := range n.words {
-		words = append(words, e.fields(&n.words[i])...)
-	}
+	words := e.fields(n.words...)
 	if len(words) == 0 { // an empty variable as command
 		return success
 	}
@@ -207,7 +204,7 @@ func (e *expander) evaluate(a *assign) *value {
 			v.elems, v.unknown = old.elems, old.unknown
 		}
 		for i := range values {
-			for _, w := range e.fields(&values[i]) {
+			for _, w := range e.fields(values[i]) {
 				v.elems = append(v.elems, w.Pieces)
 			}
 		}

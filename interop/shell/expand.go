@@ -1,19 +1,23 @@
 package shell
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// fields expands a word into arguments: unquoted variables are split at blanks, and "${A[@]}" has a word for each
+// fields expands words into arguments: unquoted variables are split at blanks, and "${A[@]}" has a word for each
 // element.
-func (e *expander) fields(w *word) []Word {
-	f := &fieldList{}
-	for i := range w.parts {
-		e.part(&w.parts[i], f)
+func (e *expander) fields(words ...word) []Word {
+	f := &fieldList{words: make([]Word, 0, len(words)), pieces: make([]Piece, 0, len(words))}
+	for i := range words {
+		for k := range words[i].parts {
+			e.part(&words[i].parts[k], f)
+		}
+		f.end()
+		e.spend(f.added)
+		f.added = 0
 	}
-	f.end()
-	e.spend(f.pieces)
 	return f.words
 }
 
@@ -23,34 +27,38 @@ func (e *expander) text(w *word) []Piece {
 	for i := range w.parts {
 		e.part(&w.parts[i], f)
 	}
-	e.spend(f.pieces)
-	return f.current
+	e.spend(f.added)
+	return f.current()
 }
 
 // fieldList collects pieces into words.
 type fieldList struct {
-	words   []Word
-	current []Piece
-	open    bool // the current word exists, even if it is empty
-	whole   bool // nothing is split
-	pieces  int
+	words  []Word
+	pieces []Piece // of all words
+	start  int     // index of the current word's first piece
+	open   bool    // the current word exists, even if it is empty
+	whole  bool    // nothing is split
+	added  int     // pieces that are not spent from the budget yet, with those that have no text
 }
+
+// current returns the pieces of the current word.
+func (f *fieldList) current() []Piece { return slices.Clip(f.pieces[f.start:]) }
 
 // add adds a piece to the current word.
 func (f *fieldList) add(p Piece) {
-	f.pieces++
+	f.added++
 	f.open = true
 	if p.Text != "" || p.Unknown != nil {
-		f.current = append(f.current, p)
+		f.pieces = append(f.pieces, p)
 	}
 }
 
 // end ends the current word.
 func (f *fieldList) end() {
 	if f.open {
-		f.words = append(f.words, Word{f.current})
+		f.words = append(f.words, Word{f.current()})
 	}
-	f.current, f.open = nil, false
+	f.start, f.open = len(f.pieces), false
 }
 
 // isBlank reports whether a byte splits words.

@@ -54,7 +54,7 @@ func (p *wordParser) catOutput(quoted bool) (out part, ok bool) {
 			"and add the closing )", h.end)
 		p.pos, end = len(p.src), len(p.src)-1
 	}
-	out = part{kind: hereText, quoted: quoted, arg: &h.text}
+	out = part{kind: hereText, quoted: quoted, expansion: &expansion{arg: &h.text}}
 	if strings.TrimSpace(string(p.src[p.pos:max(p.pos, end)])) != "" {
 		out = part{kind: substitution, quoted: quoted} // further commands follow
 		p.countDollars(Span{p.pos, max(p.pos, end)})

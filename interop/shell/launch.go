@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 	"strconv"
@@ -185,7 +186,8 @@ type Directive struct {
 // Directives returns the #SBATCH lines of a script for which Slurm sets variables.
 func Directives(source []byte) (out []Directive) {
 	number := 0
-	for line := range strings.Lines(string(source)) {
+	for text := range bytes.Lines(source) {
+		line := string(text)
 		number++
 		rest, ok := strings.CutPrefix(strings.TrimSpace(line), "#SBATCH")
 		if !ok {

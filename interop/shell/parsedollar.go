@@ -28,7 +28,8 @@ func (p *wordParser) dollar(w *word, quoted bool) {
 		p.pos++
 		name := p.name()
 		p.use(name)
-		w.parts = append(w.parts, part{kind: variable, span: Span{start, p.pos}, quoted: quoted, name: name})
+		w.parts = append(w.parts, part{kind: variable, span: Span{start, p.pos}, quoted: quoted,
+			expansion: &expansion{name: name}})
 	case c >= '0' && c <= '9' || c != 0 && strings.IndexByte("@*#?$!-", c) >= 0:
 		p.pos += 2
 		w.parts = append(w.parts, special(string(c), Span{start, p.pos}, quoted))
@@ -40,7 +41,7 @@ func (p *wordParser) dollar(w *word, quoted bool) {
 
 // special returns the part of $1, $@, $# and so on.
 func special(name string, span Span, quoted bool) part {
-	out := part{kind: variable, span: span, quoted: quoted, name: name}
+	out := part{kind: variable, span: span, quoted: quoted, expansion: &expansion{name: name}}
 	if name == "@" || name == "*" {
 		out.index = name
 		out.name = "@"
@@ -59,7 +60,8 @@ func (p *wordParser) calculation(w *word, quoted bool) bool {
 	}
 	inner := Span{p.pos + 3, end}
 	p.countNames(inner)
-	w.parts = append(w.parts, part{kind: calculation, span: Span{p.pos, end + 2}, quoted: quoted, inner: inner})
+	w.parts = append(w.parts, part{kind: calculation, span: Span{p.pos, end + 2}, quoted: quoted,
+		expansion: &expansion{inner: inner}})
 	p.pos = end + 2
 	return true
 }
@@ -147,7 +149,7 @@ var operators = []string{":-", ":=", ":+", ":?", "-", "=", "+", "?"}
 func (p *wordParser) braces(w *word, quoted bool) {
 	start := p.pos
 	p.pos += 2
-	out := part{kind: variable, quoted: quoted}
+	out := part{kind: variable, quoted: quoted, expansion: &expansion{}}
 	if p.peek(0) == '#' && p.peek(1) != '}' {
 		out.length = true
 		p.pos++

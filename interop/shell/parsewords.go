@@ -41,6 +41,9 @@ func (p *parser) simple() node {
 			declares = isDeclaration(name)
 			isEnv = name == "env"
 		}
+		if out.words == nil {
+			out.words = make([]word, 0, 4)
+		}
 		out.words = append(out.words, w)
 	}
 	if n := len(p.heredocs); n > before {

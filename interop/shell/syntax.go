@@ -99,7 +99,7 @@ type word struct {
 	span  Span
 }
 
-type partKind int
+type partKind uint8
 
 const (
 	literal      partKind = iota
@@ -111,9 +111,14 @@ const (
 
 // part is a piece of a word. The text of a literal is what stands at its span.
 type part struct {
-	kind   partKind
-	span   Span
-	quoted bool
+	kind       partKind
+	quoted     bool
+	span       Span
+	*expansion // of a variable, a calculation or a here-document; most parts are literals, which have none
+}
+
+// expansion is what determines the text of a part that is not literal.
+type expansion struct {
 	name   string // of a variable
 	index  string // of an array: "@", "*", or a subscript; "" without one
 	length bool   // ${#NAME}
