@@ -237,7 +237,7 @@ const noValue = "has no value here"
 // lookup returns the value of a part's variable, or why it is not known.
 func (e *expander) lookup(p *part) (*value, *Unknown) {
 	unset := &Unknown{Name: p.name, At: p.span, Why: noValue}
-	if n, err := strconv.Atoi(p.name); err == nil && n > 0 && n <= len(e.positional) {
+	if n, ok := decimal(p.name); ok && n > 0 && n <= int64(len(e.positional)) {
 		return &value{elems: [][]Piece{e.positional[n-1]}}, nil
 	}
 	switch p.name {
@@ -344,6 +344,9 @@ func (e *expander) length(p *part, v *value, why *Unknown, f *fieldList) {
 
 // decimal reads an integer.
 func decimal(s string) (int64, bool) {
+	if s == "" || s[0] > '9' { // most are names, for which ParseInt would allocate an error
+		return 0, false
+	}
 	n, err := strconv.ParseInt(s, 10, 64)
 	return n, err == nil
 }

@@ -35,7 +35,7 @@ func (p *wordParser) catOutput(quoted bool) (out part, ok bool) {
 	if isCat {
 		p.takeBare()
 		p.spaces()
-		isCat = p.startsWith("<<") && p.peek(2) != '<' && (&parser{*p}).redirection()
+		isCat = p.startsWith("<<") && p.peek(2) != '<' && (&parser{wordParser: *p}).redirection()
 		p.spaces()
 	}
 	if !isCat || p.peek(0) != '\n' {

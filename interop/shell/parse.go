@@ -19,11 +19,14 @@ type scanner struct {
 type wordParser struct{ *scanner }
 
 // parser reads commands. It never fails: what it does not understand it skips.
-type parser struct{ wordParser }
+type parser struct {
+	wordParser
+	buffer []word // memory for the words of the command that is read
+}
 
 // newParser returns a parser of a script's text from a position up to an end.
 func newParser(s *Script, from, end int) *parser {
-	return &parser{wordParser{&scanner{script: s, src: s.source[:end], pos: from}}}
+	return &parser{wordParser: wordParser{&scanner{script: s, src: s.source[:end], pos: from}}}
 }
 
 // heredoc is a <<WORD with its text, once that has been read.

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 )
 
@@ -9,7 +10,7 @@ import (
 
 // simple reads a command of words.
 func (p *parser) simple() node {
-	out := &simple{}
+	out, words := &simple{}, p.buffer[:0]
 	start := p.pos
 	before := len(p.heredocs)
 	declares, isEnv := false, false // export, declare, env: further words may be assignments
@@ -21,7 +22,7 @@ func (p *parser) simple() node {
 		if c := p.peek(0); p.pos >= len(p.src) || c == '#' || isMeta(c) {
 			break
 		}
-		if len(out.words) == 0 || declares {
+		if len(words) == 0 || declares {
 			a, ok := p.assignment()
 			if ok {
 				out.assigns = append(out.assigns, a)
@@ -29,10 +30,10 @@ func (p *parser) simple() node {
 			}
 		}
 		w := p.word()
-		if len(out.words) == 1 && isEnv && p.src[w.span.Start] != '-' {
+		if len(words) == 1 && isEnv && p.src[w.span.Start] != '-' {
 			declares = false // further words are arguments of the command that env runs
 		}
-		if len(out.words) == 0 {
+		if len(words) == 0 {
 			name := string(p.src[w.span.Start:w.span.End])
 			p.spaces()
 			if p.startsWith("()") || p.startsWith("( )") {
@@ -41,11 +42,9 @@ func (p *parser) simple() node {
 			declares = isDeclaration(name)
 			isEnv = name == "env"
 		}
-		if out.words == nil {
-			out.words = make([]word, 0, 4)
-		}
-		out.words = append(out.words, w)
+		words = append(words, w)
 	}
+	p.buffer, out.words = words, slices.Clone(words)
 	if n := len(p.heredocs); n > before {
 		out.heredoc = p.heredocs[n-1]
 	}
