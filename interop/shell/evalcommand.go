@@ -311,7 +311,11 @@ func (e *evaluator) command(n *simple, words []Word) {
 // record adds a command to the script's.
 func (e *evaluator) record(c Command) {
 	c.Undecided = e.undecided
-	e.script.Commands = append(e.script.Commands, c)
+	commands := e.script.Commands
+	if len(commands) == cap(commands) { // append would copy long scripts several times as often
+		commands = slices.Grow(commands, len(commands)+1)
+	}
+	e.script.Commands = append(commands, c)
 }
 
 // shellText returns the index of the text in bash -c "text"; 0 if the words have none.
