@@ -4,10 +4,14 @@
 #include "attention_mma_forward.cuh"
 #include "attention_mma_grad.cuh"
 
+// fitting is the number of blocks of a forward kernel for KERNEL_128_FITTING. With heads of 96 and ALiBi, nvcc would
+// choose 4 blocks, and registers would spill.
+template <int D, int E> constexpr int fitting = D == 96 && E == slopes ? 3 : 0;
+
 // ATTENTION defines the kernels of head dim D with extras E. A block computes a tile of 64*M queries, N keys at a time,
 // and in the gradient 64 queries or keys. Geometry: a block of four warps for each tile (attention.go).
 #define ATTENTION(D, M, N, E, ending, T, t) \
-	KERNEL_128 attention##D##ending##_##t(T* o, Acc<T>* lse, const T* q, const T* k, const T* v, Attend shape) { \
+	KERNEL_128_FITTING((fitting<D, E>)) attention##D##ending##_##t(T* o, Acc<T>* lse, const T* q, const T* k, const T* v, Attend shape) { \
 		attention<D, M, N, E>(o, lse, q, k, v, shape); \
 	} \
 	KERNEL_128 attention##D##_grad_q##ending##_##t(T* dq, const T* dout, const T* q, const T* k, const T* v, \

@@ -33,6 +33,9 @@ template <class T> using Acc = typename Computed<T>::type;
 #define KERNEL_128 extern "C" __global__ void __launch_bounds__(128)
 #define KERNEL_256 extern "C" __global__ void __launch_bounds__(256)
 #define KERNEL_1024 extern "C" __global__ void __launch_bounds__(1024)
+// KERNEL_128_FITTING(n) is KERNEL_128 with as many registers as let n blocks fit on a multiprocessor. With n = 0, nvcc
+// chooses the number.
+#define KERNEL_128_FITTING(n) extern "C" __global__ void __launch_bounds__(128, n)
 
 #ifndef EMULATED
 // SHARED declares n elements of shared memory. They are not initialized.

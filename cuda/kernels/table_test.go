@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	declared  = regexp.MustCompile(`KERNEL(?:_\d+)? (\w+?)(_f64|_i32|_##[\w#]+)?\(([^)]*)\)`)
+	declared  = regexp.MustCompile(`KERNEL(?:_\d+)?(?:_FITTING\(\(.*?\)\))? (\w+?)(_f64|_i32|_##[\w#]+)?\(([^)]*)\)`)
 	parameter = regexp.MustCompile(`^(?:const )?(.+?) ?(\w+)$`)
 )
 
