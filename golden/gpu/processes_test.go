@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -97,6 +98,7 @@ func TestProcessesOfGPUs(t *testing.T) {
 	t.Run("nodes", func(t *testing.T) { b.on(t).nodes(want) })
 	t.Run("torchrun", func(t *testing.T) { b.on(t).torchrun(want) })
 	t.Run("resume", func(t *testing.T) { b.on(t).resume(want) })
+	t.Run("saves", func(t *testing.T) { b.on(t).saves() })
 	t.Run("killed", func(t *testing.T) { b.on(t).killed() })
 	t.Run("broken", func(t *testing.T) { b.on(t).broken() })
 	t.Run("hung", func(t *testing.T) { b.on(t).hung() })
@@ -238,6 +240,49 @@ func (b *gpuBinary) killed() {
 	}
 }
 
+// saves saves after each step, while training continues. The checkpoints are those of a process alone that saves between
+// steps. If a process is killed, those that were committed stay, and the run continues from the newest.
+func (b *gpuBinary) saves() {
+	alone, dir := filepath.Join(b.dir, "saves alone"), filepath.Join(b.dir, "saves")
+	b.must("./there", "--dir", alone, "--checkpoint-every=1", "--set", "train.checkpoint.async=false")
+	p := b.start(2, visible, b.nodeFlags(dir, "--checkpoint-every=1"))
+	p.wait()
+	files, _ := filepath.Glob(filepath.Join(alone, "checkpoints", "step-*", "*.safetensors"))
+	if len(files) != 8 {
+		b.t.Errorf("%d files: %s", len(files), p.out[0].String())
+	}
+	for _, file := range files {
+		want, err := os.ReadFile(file)
+		got, err2 := os.ReadFile(dir + "0" + strings.TrimPrefix(file, alone))
+		if err != nil || err2 != nil || !bytes.Equal(got, want) {
+			b.t.Errorf("%s differs from that of a process alone (%v, %v)", file, err, err2)
+		}
+	}
+	for killed := range 2 {
+		dir := filepath.Join(b.dir, fmt.Sprint("saves killed", killed, " "))
+		p := b.start(2, visible, b.nodeFlags(dir, "--steps=1000000", "--checkpoint-every=1"))
+		p.trained(dir + "0")
+		time.Sleep(200 * time.Millisecond)
+		_ = p.cmds[killed].Process.Kill()
+		p.wait()
+		b.must(b.planc, "checkpoint", "verify", dir+"0")
+		steps, _ := filepath.Glob(filepath.Join(dir+"0", "checkpoints", "step-*"))
+		if len(steps) == 0 {
+			b.t.Fatalf("process %d is killed: no checkpoint: %s", killed, p.out[0].String())
+		}
+		newest, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(steps[len(steps)-1]), "step-"))
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		p = b.start(2, visible, b.nodeFlags(dir, "--steps", fmt.Sprint(newest+1)))
+		p.wait()
+		want := fmt.Sprintf("resume: step %d of %d, ", newest, newest+1)
+		if out := p.out[0].String(); p.errs[0] != nil || p.errs[1] != nil || !strings.Contains(out, want) {
+			b.t.Errorf("process %d is killed: %v: no %q in %s", killed, p.errs, want, out)
+		}
+	}
+}
+
 // broken breaks the network of one process. NCCL reports it, and all processes end and name the rank, the group and
 // the call.
 func (b *gpuBinary) broken() {
@@ -369,7 +414,7 @@ func (b *gpuBinary) stranger(addr, hello string) {
 		}
 		defer c.Close()
 		_ = c.SetDeadline(time.Now().Add(10 * time.Second))
-		head := binary.LittleEndian.AppendUint64([]byte("planc meets 3\n0123456789abcdefa"), uint64(len(hello)))
+		head := binary.LittleEndian.AppendUint64([]byte("planc meets 4\n0123456789abcdefa"), uint64(len(hello)))
 		_, _ = c.Write(append(head, hello...))
 		answer, _ := io.ReadAll(c)
 		if !bytes.Contains(answer, []byte("this process runs another program than process 0")) {

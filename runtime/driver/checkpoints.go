@@ -23,7 +23,12 @@ type checkpoints struct {
 
 // close waits until nothing is written. The run has ended, so a failure is only reported.
 func (r *checkpoints) close() {
-	if err := r.background.wait(); err != nil {
+	err := r.background.wait()
+	if out := r.saving.outcome; out != nil { // the run failed before the other processes knew
+		r.saving.outcome = nil
+		err = errors.Join(err, r.committed(out), r.background.wait())
+	}
+	if err != nil {
 		r.report.Warn(err.Error())
 	}
 	if r.unlock != nil {

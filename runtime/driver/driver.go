@@ -50,6 +50,7 @@ func newRun(ctx context.Context, p *rank.Program, o *Options) *run {
 func Run(ctx context.Context, p *rank.Program, o *Options) (report.Result, error) {
 	r := newRun(ctx, p, o)
 	err := r.execute()
+	r.checkpoints.finishPending(err)
 	err = r.member.leaveTeam(err)
 	r.close()
 	return r.res, withExitCode(err)

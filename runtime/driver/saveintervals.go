@@ -13,6 +13,9 @@ type saveSchedule struct {
 	since     time.Time // of the last checkpoint, or the first step
 	isTimeDue bool      // a checkpoint is due after the last step that has begun
 	samples   float64   // between two checkpoints that are saved by epochs; 0: none is
+
+	// in a team, of a checkpoint that has been written: what the first process has to report, and what all know
+	outcome, agreed *saveOutcome
 }
 
 // now returns the time of the clock by which checkpoints are saved.

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	goruntime "runtime"
@@ -20,7 +21,8 @@ import (
 // A checkpoint is saved between two steps. If it is written in the background, only the copy of the state is taken
 // there. On a CPU it is a copy of the tensors that are saved. A device's state is copied to the host's arenas in any
 // case, and training does not change these. A save waits until the previous checkpoint is written, as PyTorch's
-// torchtitan and Megatron-LM do: no checkpoint is left out, and there is one copy.
+// torchtitan and Megatron-LM do: no checkpoint is left out, and there is one copy. In a team, all processes send their
+// ranks' parts to the first one in the background, which writes and commits the checkpoint.
 
 // saver saves the state of a run.
 type saver struct {
@@ -30,16 +32,17 @@ type saver struct {
 	copy          *tensors.StateCopy // from which they are written; nil if there is none, as on devices
 	hasWaited     bool               // a save has waited for the previous checkpoint, and the run has warned
 	failed        error              // why the last checkpoint could not be written in the background; nil: it could
+	isPending     bool               // in a team: a save has begun, and the processes have not agreed on its outcome
 	lastSavedStep int                // step of the last state that was saved or copied for that, -1 for none
 }
 
 // willCopy reports whether checkpoints are written in the background: if a run saves some before its end. The last
-// one is not, because no step follows. In a team, processes send their parts between steps.
+// one is not, because no step follows.
 func (r *saver) willCopy() bool {
 	t := &r.s.Train
 	saves := t.Checkpoint.HasInterval() || t.Eval.Every > 0 && r.keptBest() > 0
 	trains := r.o.Export == "" && r.o.Generate == ""
-	return t.Checkpoint.Async && saves && trains && r.team.Peers == nil
+	return t.Checkpoint.Async && saves && trains
 }
 
 // prepareCopy decides whether checkpoints are written in the background: not if memory for the copy of the state is
@@ -103,23 +106,26 @@ func (r *saver) begin(mayReturn bool) error {
 	}
 	r.metrics.Sync() // a committed step's lines are durable
 	r.lastSavedStep = r.done.step
+	r.isPending = r.team.Peers != nil
 	r.background.start(func() func() error {
+		out := saveOutcome{Step: int(m.Step)}
 		writing := time.Now()
-		saved, err := r.store(m, stores)
-		write := time.Since(writing).Seconds()
+		out.setResult(r.store(m, stores))
+		out.write = time.Since(writing).Seconds()
 		return func() error {
 			if !mayReturn {
 				stall = time.Since(begun).Seconds()
 			}
-			return r.committed(int(m.Step), saved, err, [2]float64{stall, write})
+			out.stall = stall
+			return r.writingEnded(&out)
 		}
 	})
 	if mayReturn {
 		stall = time.Since(begun).Seconds()
 		return nil
 	}
-	err := r.background.wait()
-	if err == nil {
+	failed, err := r.finishWriting()
+	if err = cmp.Or(err, failed); err == nil {
 		r.failed = nil
 	}
 	return err
@@ -183,23 +189,23 @@ func (r *saver) manifest() ckpt.Manifest {
 	return m
 }
 
-// committed records the end of writing a checkpoint, and begins to remove those that the job does not keep. seconds are
-// how long training stopped and how long writing took.
-func (r *saver) committed(step int, saved ckpt.Saved, err error, seconds [2]float64) error {
-	if bad := (*ckpt.NonfiniteError)(nil); errors.As(err, &bad) {
-		return r.refuseState(step, bad.Error())
+// committed records the end of writing a checkpoint, and begins to remove those that the job does not keep. It returns
+// an error if the checkpoint could not be written.
+func (r *saver) committed(out *saveOutcome) error {
+	switch {
+	case out.IsNonfinite:
+		return r.refuseState(out.Step, out.Failure)
+	case out.Failure != "":
+		return out.failure()
 	}
-	if err != nil {
-		return err
+	if out.Aside != "" {
+		r.warnAside(out.Aside)
 	}
-	if saved.Aside != "" {
-		r.warnAside(saved.Aside)
-	}
-	r.goodStep, r.res.Checkpoint = step, saved.Path
-	r.report.Info(fmt.Sprintf("step %d  checkpoint %s", step, saved.Path), "checkpoint", "step", step, "path",
-		saved.Path)
-	r.metrics.Checkpoint(step, saved.Path, seconds[0], seconds[1])
-	if !r.retain(step) {
+	r.goodStep, r.res.Checkpoint = out.Step, out.Path
+	r.report.Info(fmt.Sprintf("step %d  checkpoint %s", out.Step, out.Path), "checkpoint", "step", out.Step, "path",
+		out.Path)
+	r.metrics.Checkpoint(out.Step, out.Path, out.stall, out.write)
+	if !r.retain(out.Step) {
 		r.metrics.Sync()
 	}
 	return nil
@@ -211,11 +217,14 @@ const longWait = 500 * time.Millisecond
 // awaitPrevious waits until the previous checkpoint is written. If that failed, the state is not lost: the caller saves
 // a later one.
 func (r *saver) awaitPrevious() error {
-	if !r.background.isBusy() {
+	if !r.background.isBusy() && !r.isPending {
 		return nil
 	}
 	begun := time.Now()
-	err := r.tolerate(r.background.wait())
+	failed, err := r.finishWriting()
+	if err == nil {
+		err = r.tolerate(failed)
+	}
 	waited := time.Since(begun)
 	if waited < longWait || err != nil {
 		return err
@@ -247,6 +256,15 @@ func (r *saver) tolerate(err error) error {
 // check takes the result of writing in the background, if there is one. If it failed, the run has to finish the steps
 // that it has begun, and to save the last one.
 func (r *saver) check() (mustSave bool, err error) {
-	err = r.tolerate(r.background.poll())
+	failed := r.background.poll()
+	if r.team.Peers != nil {
+		failed, err = nil, failed // of the connection: in a team a checkpoint's outcome is agreed on
+		if err == nil && r.saving.agreed != nil {
+			failed, err = r.finishWriting()
+		}
+	}
+	if err == nil {
+		err = r.tolerate(failed)
+	}
 	return r.failed != nil, err
 }

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -200,11 +201,10 @@ func (r *member) leaveTeam(err error) error {
 	if r.team == nil || r.team.Peers == nil {
 		return err
 	}
-	var coded *exit.Error
-	// all processes end this way, each by itself
-	agreed := err == nil || errors.As(err, &coded) && (coded.Code == exit.OnRequest || coded.Code == exit.Nonfinite)
-	if !agreed {
+	if !isCommonEnd(err) {
 		failTeam(r.team.Peers, err)
+		var coded *exit.Error
+		errors.As(err, &coded)
 		if r.team.Peers.Err() != nil && coded == nil {
 			err = r.team.Peers.Err()
 		}
@@ -216,13 +216,21 @@ func (r *member) leaveTeam(err error) error {
 	return err
 }
 
+// isCommonEnd reports whether all processes end with a run's error, each by itself.
+func isCommonEnd(err error) bool {
+	var coded *exit.Error
+	return err == nil || errors.As(err, &coded) && (coded.Code == exit.OnRequest || coded.Code == exit.Nonfinite)
+}
+
 // passReport is what a process sends about its ranks after each pass. Numbers are sent as bits, because JSON has no
 // infinities.
 type passReport struct {
-	Stop  bool // the process was asked to stop, or an I/O error ends it
-	Late  bool // its next batch is not ready
-	Save  bool // a checkpoint is due by the first process's clock
-	Ranks []rank.Report
+	Stop bool // the process was asked to stop, or an I/O error ends it
+	Late bool // its next batch is not ready
+	Save bool // a checkpoint is due by the first process's clock
+	// Written is the outcome of a checkpoint that the first process has written.
+	Written *saveOutcome `json:",omitempty"`
+	Ranks   []rank.Report
 }
 
 // exchangeReports exchanges the results of the ranks between all processes, and whether one was asked to stop.
@@ -232,7 +240,7 @@ func (r *member) exchangeReports() error {
 	}
 	own := passReport{Late: r.feed != nil && r.feed.IsLate()}
 	own.Stop = r.ctx.Err() != nil || r.ioError() != nil // read after Late: if the batch failed, that is now known
-	own.Save = r.team.IsFirst() && r.isOverdue()
+	own.Save, own.Written = r.team.IsFirst() && r.isOverdue(), r.saving.outcome
 	for _, k := range r.crew.mine {
 		own.Ranks = append(own.Ranks, k.Report())
 	}
@@ -258,6 +266,9 @@ func (r *member) exchangeReports() error {
 		}
 		r.stopRequested, r.feedLate = r.stopRequested || x.Stop, r.feedLate || x.Late
 		r.saving.isTimeDue = r.saving.isTimeDue || x.Save
+		if process == 0 && x.Written != nil {
+			r.saving.agreed = cmp.Or(r.saving.outcome, x.Written)
+		}
 		for i := range x.Ranks {
 			if k := r.crew.ranks[at]; !r.crew.isLocal(k) {
 				k.ApplyReport(&x.Ranks[i])

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 
@@ -47,29 +48,44 @@ func shareOrigin(t *launch.Team, c *ckpt.Checkpoint, away bool) (*ckpt.Checkpoin
 	return &ckpt.Checkpoint{Path: from.Path, Manifest: from.Manifest}, from.Away, nil
 }
 
-// store writes a checkpoint of the stores. The other processes send their ranks' part of it to the first.
+// store writes a checkpoint of the stores. The other processes send their ranks' part of it to the first, which returns
+// after it has received all parts, even if it cannot write them: the next checkpoint's parts then follow.
 func (r *saver) store(m ckpt.Manifest, stores *tensors.Stores) (saved ckpt.Saved, err error) {
-	contents := stores.Contents()
+	from := *stores
+	from.InBackground = r.team.Peers != nil
+	contents := from.Contents()
+	if !r.team.IsFirst() {
+		return saved, discardContents(contents, 0)
+	}
 	save := ckpt.Save
 	if r.o.Save != nil {
 		save = r.o.Save
 	}
-	if r.team.IsFirst() {
-		saved, err = save(r.ckptDir, m, contents)
-	} else {
-		err = discardContents(contents)
+	filled := 0
+	for i := range contents {
+		fill := contents[i].Fill
+		contents[i].Fill = func(j int, w io.Writer) error {
+			filled++
+			return fill(j, w)
+		}
 	}
-	if err == nil {
-		saved.Path, err = r.team.Text(saved.Path)
+	saved, err = save(r.ckptDir, m, contents)
+	if err != nil && !from.IsAlone() {
+		_ = discardContents(contents, filled) // fails if another process does, which ends the run
 	}
 	return saved, err
 }
 
-// discardContents calls Fill as saving does, so that this process sends its parts.
-func discardContents(contents []ckpt.Content) error {
+// discardContents calls Fill as saving does, except for the first tensors, so that this process sends or receives their
+// parts. The first process finds numbers that are not finite.
+func discardContents(contents []ckpt.Content, first int) error {
 	for i := range contents {
-		for j := range contents[i].Tensors {
-			if err := contents[i].Fill(j, io.Discard); err != nil {
+		c := &contents[i]
+		from := min(first, len(c.Tensors))
+		first -= from
+		for j := from; j < len(c.Tensors); j++ {
+			err := c.Fill(j, io.Discard)
+			if bad := (*ckpt.NonfiniteError)(nil); err != nil && !errors.As(err, &bad) {
 				return err
 			}
 		}

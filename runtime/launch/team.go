@@ -17,7 +17,9 @@ type Team struct {
 // Peers is the connection between the processes of a launch. All make the same calls in the same order. When one
 // process fails, calls return its error.
 type Peers interface {
-	Gather(own []byte) ([][]byte, error)   // sends a message of each process to the first
+	Gather(own []byte) ([][]byte, error) // sends a message of each process to the first
+	// GatherInBackground is Gather for one other goroutine, concurrently with the other calls.
+	GatherInBackground(own []byte) ([][]byte, error)
 	Broadcast(b []byte) ([]byte, error)    // sends the first process's message to all
 	Exchange(own []byte) ([][]byte, error) // sends a message of each process to all
 	WaitingFor() string                    // process that a call waits for now, for people; "" for none

@@ -5,7 +5,8 @@
 // already has), reports that, and continues to wait. No caller can end a launch that is not yet complete. If a process
 // does not arrive in time, the error says which and how long was waited. The lead then has a connection to each other
 // process. All processes make the same calls in the same order: [Peers.Gather] sends messages to the lead,
-// [Peers.Broadcast] sends a message of the lead to all, and [Peers.Exchange] sends each message to all.
+// [Peers.Broadcast] sends a message of the lead to all, and [Peers.Exchange] sends each message to all. Concurrently,
+// [Peers.GatherInBackground] sends checkpoints to the lead.
 //
 // When a process fails, ends without a message, or is silent for too long, all others are notified, and every call
 // returns that error.

@@ -12,7 +12,7 @@ import (
 )
 
 // Peers is one process's view of the connected processes of a launch. Gather, Broadcast and Exchange must be called by
-// one goroutine; the other methods may be called by any.
+// one goroutine, and GatherInBackground by one; the other methods may be called by any.
 type Peers struct {
 	me    Hello
 	at    Place
@@ -151,6 +151,11 @@ func (p *Peers) receive(w *wire) {
 		case err != nil:
 			p.fail(fmt.Errorf("the process of %s %w", w.peer.who(), connectionEnd(err)), w.peer.Process)
 			return
+		case k == piece, k == lastPiece, k == credit:
+			if !w.takeFrame(k, b) {
+				p.fail(fmt.Errorf("the process of %s sent more than was asked for", w.peer.who()), w.peer.Process)
+				return
+			}
 		case k == ended:
 			return
 		case k == fault:

@@ -20,16 +20,19 @@ import (
 type kind byte
 
 const (
-	hello   kind = iota + 'a' // a Hello from a caller
-	members                   // []Hello of all processes: joining is complete
-	alive                     // empty, sent at intervals; the first one tells a caller that it was accepted
-	payload                   // a message
-	ended                     // empty: the last frame
-	fault                     // a failure
+	hello     kind = iota + 'a' // a Hello from a caller
+	members                     // []Hello of all processes: joining is complete
+	alive                       // empty, sent at intervals; the first one tells a caller that it was accepted
+	payload                     // a message
+	ended                       // empty: the last frame
+	fault                       // a failure
+	piece                       // a part of a background message, but not the last
+	lastPiece                   // the last part of a background message
+	credit                      // empty: a piece was taken, so that one more may be sent
 )
 
 // magic begins a connection in both directions.
-const magic = "planc meets 3\n"
+const magic = "planc meets 4\n"
 
 // nonceSize is the number of random bytes that follow the magic. A caller's proof depends on them.
 const nonceSize = 16
@@ -64,10 +67,12 @@ var (
 type wire struct {
 	net.Conn
 	nonces
-	peer  Hello
-	in    *bufio.Reader
-	inbox chan []byte
-	first chan error // state of the connection before the first frame, for a process that waits to start
+	peer    Hello
+	in      *bufio.Reader
+	inbox   chan []byte
+	pieces  chan pieceFrame // received pieces of background messages
+	credits chan struct{}   // one for each piece that may be sent
+	first   chan error      // state of the connection before the first frame, for a process that waits to start
 
 	mutex sync.Mutex // held while a frame is written
 	out   *bufio.Writer
@@ -75,8 +80,13 @@ type wire struct {
 
 // newWire returns a connection whose greeting is complete.
 func newWire(c net.Conn, n nonces) *wire {
-	return &wire{Conn: c, nonces: n, in: bufio.NewReaderSize(c, 1<<16), out: bufio.NewWriterSize(c, 1<<16),
-		inbox: make(chan []byte, 8), first: make(chan error, 1)}
+	w := &wire{Conn: c, nonces: n, in: bufio.NewReaderSize(c, 1<<16), out: bufio.NewWriterSize(c, 1<<16),
+		inbox: make(chan []byte, 8), first: make(chan error, 1), pieces: make(chan pieceFrame, maxPieces),
+		credits: make(chan struct{}, maxPieces)}
+	for range maxPieces {
+		w.credits <- struct{}{}
+	}
+	return w
 }
 
 // write sends a frame.
@@ -119,7 +129,7 @@ func readFrame(from io.Reader, limit uint64) (kind, []byte, error) {
 		return 0, nil, err
 	}
 	k, n := kind(head[0]), binary.LittleEndian.Uint64(head[1:])
-	if k < hello || k > fault {
+	if k < hello || k > credit {
 		return 0, nil, errUnknownPeer
 	}
 	if n > limit {

@@ -37,7 +37,7 @@ type slab struct{ tensor, from, to int }
 // processes than the first, buf gets only the parts of their own ranks.
 func gatherSlab[F Float](c *Stores, k *kind, parts [][]Tensor, part slab, buf []F) error {
 	var sent []byte
-	remote := c.Team != nil && c.Team.Peers != nil
+	remote := !c.IsAlone()
 	for _, r := range c.Mine {
 		if t := &parts[r.ID][part.tensor]; k.isSaved(r, t) {
 			k.slab(r, t, part.from, part.to, func(at, logical, n int) {
@@ -52,7 +52,7 @@ func gatherSlab[F Float](c *Stores, k *kind, parts [][]Tensor, part slab, buf []
 	if !remote {
 		return nil
 	}
-	all, err := c.Team.Peers.Gather(sent)
+	all, err := c.gather(sent)
 	if err != nil || !c.Team.IsFirst() {
 		return err
 	}

@@ -1,6 +1,7 @@
 package tensors
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"slices"
@@ -135,7 +136,8 @@ func (t *Tensor) slabs(f func(from, to int) error) error {
 }
 
 // content returns a safetensors file with all tensors of some kinds. They are gathered from the ranks' arenas when the
-// file is written.
+// file is written. After an error of the file, Fill still gathers the rest of the tensor, so that it has received what
+// the other processes send.
 func content[F Float](c *Stores, name string, kinds []kind) ckpt.Content {
 	parts := c.parts()
 	each := len(parts[0])
@@ -149,18 +151,26 @@ func content[F Float](c *Stores, name string, kinds []kind) ckpt.Content {
 	buf := make([]F, 0)
 	out.Fill = func(i int, w io.Writer) error {
 		k := &kinds[i/each]
-		return parts[0][i%each].slabs(func(from, to int) error {
+		var failed error
+		err := parts[0][i%each].slabs(func(from, to int) error {
 			n := (to - from) * parts[0][i%each].row()
 			buf = slices.Grow(buf[:0], n)[:n]
 			if err := gatherSlab(c, k, parts, slab{i % each, from, to}, buf); err != nil {
 				return err
 			}
-			err := ckpt.WriteFloats(w, buf)
-			if bad := (*ckpt.NonfiniteError)(nil); errors.As(err, &bad) {
+			if failed != nil {
+				return nil
+			}
+			failed = ckpt.WriteFloats(w, buf)
+			if bad := (*ckpt.NonfiniteError)(nil); errors.As(failed, &bad) {
 				bad.Tensor, bad.Elem = out.Tensors[i].Name, bad.Elem+int64(from*parts[0][i%each].row())
 			}
-			return err
+			if c.IsAlone() {
+				return failed
+			}
+			return nil
 		})
+		return cmp.Or(err, failed)
 	}
 	return out
 }

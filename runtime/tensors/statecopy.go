@@ -21,7 +21,7 @@ type copySpan struct{ from, to, bytes int }
 
 // NewStateCopy returns memory for copies of the stores' state.
 func (s *Stores) NewStateCopy() *StateCopy {
-	c := &StateCopy{Stores: Stores{All: slices.Clone(s.All), Team: s.Team}}
+	c := &StateCopy{Stores: Stores{All: slices.Clone(s.All), Team: s.Team, InBackground: s.InBackground}}
 	for _, r := range s.Mine {
 		packed, spans := r.packState()
 		packed.Arena = alignedBytes(packed.Stage.Arena.Size)

@@ -70,6 +70,19 @@ type Stores struct {
 	All  []*Store
 	Mine []*Store     // those of this process; the arenas of the others are not used
 	Team *launch.Team // nil: all ranks are in this process
+	// InBackground makes the files' tensors be gathered by background messages, concurrently with the others.
+	InBackground bool
+}
+
+// IsAlone reports whether no other process has ranks.
+func (s *Stores) IsAlone() bool { return s.Team == nil || s.Team.Peers == nil }
+
+// gather sends this process's message to the first one.
+func (s *Stores) gather(own []byte) ([][]byte, error) {
+	if s.InBackground {
+		return s.Team.Peers.GatherInBackground(own)
+	}
+	return s.Team.Peers.Gather(own)
 }
 
 // program returns the tables of the program.
