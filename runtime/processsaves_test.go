@@ -208,7 +208,8 @@ func TestAsyncFailureInATeam(t *testing.T) {
 		})
 		got, _ := savedSteps(t, dirs[0])
 		switch {
-		case tt.failures == 2 && (!errors.Is(errs[0], syscall.ENOSPC) || errs[1] == nil || !slices.Equal(got, []int{2})):
+		case tt.failures == 2 && (!errors.Is(errs[0], syscall.ENOSPC) || errs[1] == nil ||
+			!slices.Equal(got, []int{2})):
 			t.Errorf("%+v: %v, checkpoints %v", tt, errs, got)
 		case tt.failures == 1 && (errors.Join(errs[:]...) != nil || len(got) < 5 || !slices.Contains(got, 12)):
 			t.Errorf("%+v: %v, checkpoints %v", tt, errs, got)
@@ -248,7 +249,8 @@ func TestAsyncStopInATeam(t *testing.T) {
 				return nil
 			})}
 	})
-	wantExit(t, errs[0], exit.OnRequest, "resume from checkpoint "+filepath.Join(dirs[0], "checkpoints", "step-00000006"))
+	wantExit(t, errs[0], exit.OnRequest, "resume from checkpoint "+filepath.Join(dirs[0], "checkpoints",
+		"step-00000006"))
 	wantExit(t, errs[1], exit.OnRequest, "stopped on request after step 6")
 	if got, _ := savedSteps(t, dirs[0]); !slices.Equal(got, []int{4, 6}) {
 		t.Errorf("checkpoints %v", got)

@@ -240,8 +240,8 @@ func (b *gpuBinary) killed() {
 	}
 }
 
-// saves saves after each step, while training continues. The checkpoints are those of a process alone that saves between
-// steps. If a process is killed, those that were committed stay, and the run continues from the newest.
+// saves saves after each step, while training continues. The checkpoints are those of a process alone that saves
+// between steps. If a process is killed, those that were committed stay, and the run continues from the newest.
 func (b *gpuBinary) saves() {
 	alone, dir := filepath.Join(b.dir, "saves alone"), filepath.Join(b.dir, "saves")
 	b.must("./there", "--dir", alone, "--checkpoint-every=1", "--set", "train.checkpoint.async=false")

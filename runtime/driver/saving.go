@@ -125,7 +125,8 @@ func (r *saver) begin(mayReturn bool) error {
 		return nil
 	}
 	failed, err := r.finishWriting()
-	if err = cmp.Or(err, failed); err == nil {
+	err = cmp.Or(err, failed)
+	if err == nil {
 		r.failed = nil
 	}
 	return err
