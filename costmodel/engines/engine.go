@@ -91,9 +91,11 @@ type MemoryUse struct {
 	// 16-bit gradients that are not sharded are accumulated in f32 instead (FSDP2's unsharded_accumulated_grad; DDP has
 	// f32 weights)
 	WholeWide bool
-	Copies    int          // copies of parameters and their gradients with a pipeline; 0 means 1
-	Bytes16   ir.Precision // types of state with 16-bit compute; its Compute and Params follow the job's
-	Pinned    StateTypes   // types of state that a job can set instead
+	Copies    int // copies of parameters and their gradients with a pipeline; 0 means 1
+	// a plan that shards nothing trains as under PyTorch's DDP, see [Engine.PlanState]
+	PlainReplicas bool
+	Bytes16       ir.Precision // types of state with 16-bit compute; its Compute and Params follow the job's
+	Pinned        StateTypes   // types of state that a job can set instead
 }
 
 // Graphed is the set of kernels that CUDA graphs contain, which need no host time.
@@ -134,7 +136,7 @@ var Engines = []*Engine{
 		Traffic: Traffic{Overlap: [2]bool{true, true}, Interfere: fsdpSlows,
 			Sharded: costmodel.Contention{Gain: fsdpGain}},
 		MemoryUse: MemoryUse{Context: 1536 << 20, Group: 700 << 20, Slack: 0.05, WholeWide: true,
-			Bytes16: mixed(ir.F16), Pinned: fsdpState}},
+			PlainReplicas: true, Bytes16: mixed(ir.F16), Pinned: fsdpState}},
 	megatronFSDP(),
 	haiEngine,
 }

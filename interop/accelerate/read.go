@@ -172,7 +172,17 @@ func (r *reader) precision(kind string) {
 	case r.im.Has("train.precision") || r.ds != nil && text == "no":
 		r.Account(key, interop.IgnoredByTool, "the ds_config.json says it")
 		return
-	case kind == "MEGATRON_LM", kind == "FSDP" && r.isUnsharded():
+	case kind == "MEGATRON_LM":
+	case kind == "FSDP" && r.isUnsharded():
+		fields := func(p *ir.Plan) []interop.Field {
+			if p.Zero == 0 && text != "no" {
+				return interop.NoShard(text, key)
+			}
+			return typesOf("FSDP", text)
+		}
+		r.Take(key, fields(&ir.Plan{})...)
+		r.im.Precision = fields
+		return
 	case kind == "DEEPSPEED":
 		stage, _ := r.im.Field("plan.zero")
 		r.Take(key, typesOfDeepSpeed(text, stage.Value == "0")...)

@@ -115,7 +115,7 @@ func (r *reader) ranks() int {
 
 // precision takes the types of parameters and state. With DDP, parameters and gradients stay in fp32, and matmuls run
 // in 16 bits. With FSDP, they are those of the engine: each rank stores its part in fp32, and FSDP gathers and reduces
-// 16 bits.
+// 16 bits. With no_shard it only reduces 16 bits.
 func (r *reader) precision() {
 	isBF16, isFP16 := r.IsTrue("bf16"), r.IsTrue("fp16")
 	compute, from := "f32", "bf16"
@@ -132,24 +132,25 @@ func (r *reader) precision() {
 	if !r.Has(from) {
 		from = "neither bf16 nor fp16"
 	}
+	zero, _ := r.im.Field("plan.zero")
+	isUnsharded := zero.Value == "0" && runsFSDP(r.Node("fsdp")) // no_shard
 	fields := func(isSharded bool) []interop.Field {
-		if isSharded {
+		switch {
+		case isSharded:
 			return interop.Sharded(compute, from)
+		case isUnsharded:
+			return interop.NoShard(compute, from)
 		}
 		return interop.Autocast(compute, from)
 	}
-	zero, _ := r.im.Field("plan.zero")
-	isUnsharded := zero.Value == "0" && runsFSDP(r.Node("fsdp")) // no_shard
-	for _, f := range fields(isUnsharded || zero.Value != "0") {
+	for _, f := range fields(zero.Value != "0") {
 		if r.Has(from) {
 			r.Take(from, f)
 		} else {
 			r.im.SetField(f)
 		}
 	}
-	if !isUnsharded {
-		r.im.Precision = func(p *ir.Plan) []interop.Field { return fields(p.Zero > 0) }
-	}
+	r.im.Precision = func(p *ir.Plan) []interop.Field { return fields(p.Zero > 0) }
 }
 
 // recompute takes whether every block's activations are recomputed. Trainer reads fsdp_config only with fsdp.

@@ -77,15 +77,20 @@ func (r *reader) takeTypes(compute string) {
 		r.Take(precisionKey, interop.Field{Path: "train.precision.compute", Value: compute})
 		return
 	}
+	zero, _ := r.Import.Field("plan.zero")
+	isUnsharded := zero.Value == "0" && r.strategy.kind == fsdp // NO_SHARD
 	fields := func(isSharded bool) []interop.Field {
-		if isSharded {
+		switch {
+		case isSharded:
 			return interop.Sharded(compute, precisionKey)
+		case isUnsharded:
+			return interop.NoShard(compute, precisionKey)
 		}
 		return interop.Autocast(compute, precisionKey)
 	}
-	isSharded := r.strategy.kind != ddp && r.strategy.kind != single
+	isSharded := r.strategy.kind != ddp && r.strategy.kind != single && !isUnsharded
 	r.Take(precisionKey, fields(isSharded)...)
-	if zero, _ := r.Import.Field("plan.zero"); zero.Value != "0" || !isSharded {
+	if zero.Value != "0" || !isSharded {
 		r.Import.Precision = func(p *ir.Plan) []interop.Field { return fields(p.Zero > 0 || p.TP > 1) }
 	}
 }

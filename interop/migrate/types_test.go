@@ -18,10 +18,17 @@ func TestTypesOfWrappersAreTheSame(t *testing.T) {
 			yaml("distributed_type: MULTI_GPU\nmixed_precision: bf16\nnum_processes: 8\n"),
 			titanOf("data_parallel_shard_degree = 1\ndata_parallel_replicate_degree = 8"),
 		},
-		"FSDP": {
-			yaml("output_dir: out\nbf16: true\nper_device_train_batch_size: 2\nfsdp: full_shard auto_wrap\n"),
+		"FSDP without sharding": {
 			yaml("output_dir: out\nbf16: true\nper_device_train_batch_size: 2\nfsdp: no_shard auto_wrap\n" +
 				"fsdp_config: {version: 1}\n"),
+			yaml("trainer:\n  devices: 8\n  precision: bf16-mixed\n  strategy: {class_path: lightning.pytorch." +
+				"strategies.FSDPStrategy, init_args: {sharding_strategy: NO_SHARD}}\n" +
+				"data: {init_args: {batch_size: 2}}\n"),
+			yaml("distributed_type: FSDP\nmixed_precision: bf16\nnum_processes: 8\n" +
+				"fsdp_config: {fsdp_sharding_strategy: NO_SHARD}\n"),
+		},
+		"FSDP": {
+			yaml("output_dir: out\nbf16: true\nper_device_train_batch_size: 2\nfsdp: full_shard auto_wrap\n"),
 			yaml("trainer: {devices: 8, strategy: fsdp, precision: bf16-mixed}\ndata: {init_args: {batch_size: 2}}\n"),
 			yaml("distributed_type: FSDP\nmixed_precision: bf16\nnum_processes: 8\nfsdp_config: {fsdp_version: 2, " +
 				"fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP}\n"),
@@ -38,7 +45,15 @@ func TestTypesOfWrappersAreTheSame(t *testing.T) {
 			types[name] = q.Train.Precision
 		}
 	}
-	if types["DDP"] == types["FSDP"] {
-		t.Errorf("DDP and FSDP have the same types: %+v", types["DDP"])
+	ddp, fsdp, whole := types["DDP"], types["FSDP"], types["FSDP without sharding"]
+	if ddp == fsdp || whole == fsdp {
+		t.Errorf("DDP and FSDP have the same types: %+v, %+v, %+v", ddp, whole, fsdp)
+	}
+	if whole.Reduce != "bf16" || ddp.Reduce != "f32" {
+		t.Errorf("gradients are reduced in %s without sharding, in %s with DDP", whole.Reduce, ddp.Reduce)
+	}
+	whole.Reduce = ddp.Reduce
+	if whole != ddp {
+		t.Errorf("FSDP without sharding keeps %+v, DDP %+v", whole, ddp)
 	}
 }

@@ -71,14 +71,14 @@ type Price struct {
 func (s *Pricer) candidateMemory(p *Candidate) (costmodel.Memory, int) {
 	s.measureActivations(&s.activationScratch, p.Family, p.Recompute, p.N, p.scattersEachMicro())
 	a, stage := s.fullestStage(p.Family, &s.activationScratch, s.shardingCost(p.Family, *p.Sharding).stateMemory)
-	return s.memoryOf(&a, &p.Family.Plan), stage
+	return s.memoryOf(&a, p.Family), stage
 }
 
 // Moments returns what a rank of the fullest stage needs at each moment of training.
 func (s *Pricer) Moments(p *Candidate) []costmodel.MemoryMoment {
 	s.measureActivations(&s.activationScratch, p.Family, p.Recompute, p.N, p.scattersEachMicro())
 	a, _ := s.fullestStage(p.Family, &s.activationScratch, s.shardingCost(p.Family, *p.Sharding).stateMemory)
-	return s.problem.PricedEngine().Moments(s.memoryOf(&a, &p.Family.Plan), int64(a.moment1+a.moment2))
+	return s.problem.PricedEngine().Moments(s.memoryOf(&a, p.Family), int64(a.moment1+a.moment2))
 }
 
 // ArenaBytes returns the bytes of the arena of a candidate's fullest stage.
@@ -107,6 +107,7 @@ func (s *Pricer) StepTime(p *Candidate) costmodel.Seconds {
 // Priced returns a plan with its prediction.
 func (s *Pricer) Priced(p *Candidate) Priced {
 	plan := p.Plan()
+	plan.Precision = s.problem.PlanPrecision(&plan, plan.Zero)
 	memory, stage := s.candidateMemory(p)
 	predict := s.problem.PricedEngine().Predict(s.problem.Cluster, engines.Run{
 		Time: s.stepOf(p).Simulate(), Memory: memory,
@@ -176,6 +177,7 @@ func (c *chunkKind) parts(layers, every int, split bool) (out []part) {
 // stepOf returns the times of a plan's step.
 func (s *Pricer) stepOf(p *Candidate) *costmodel.Step {
 	f, plan, e := p.Family, p.Plan(), s.problem.PricedEngine()
+	plan.Precision = s.problem.PlanPrecision(&plan, plan.Zero)
 	b, fr, st := s.blocksOf(f, p.Recompute, p.scattersEachMicro()), s.pipelineSplit(f),
 		s.shardingCost(p.Family, *p.Sharding).layout
 	costs := s.layerCosts(nil, s.routeSetOn(f, b, p.Order), &b.base.key, b.base.profile, b.micro)
@@ -185,12 +187,13 @@ func (s *Pricer) stepOf(p *Candidate) *costmodel.Step {
 		Other:     s.device.StepOverhead() + prices.price(0, bucketLine).other,
 		Preposted: s.problem.Recipe.PrepostReceives, Stages: make([]costmodel.Stage, f.Plan.PP)}
 	e.SetAhead(step)
-	kinds := make([][]costmodel.Layers, len(fr.kinds))
+	kinds, plain := make([][]costmodel.Layers, len(fr.kinds)), s.plainPasses(&plan, b.base)
 	layers, every := p.Recompute.LayersAndEvery(p.N)
 	for i := range fr.kinds {
 		for _, r := range fr.kinds[i].parts(layers, every, p.Recompute.Split) {
 			l := layersOf(&r.Run, r.segment, &costs[r.segment])
 			l.Fetch, l.Scatter = prices.zeroTime(r.segment)
+			plain.addTo(&l, r.segment)
 			kinds[i] = append(kinds[i], l)
 		}
 	}

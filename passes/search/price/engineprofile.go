@@ -186,6 +186,6 @@ func (b *baseProfile) useEngineSizes() {
 // engineBytes returns the bytes of a stage under an engine that adds memory to the arena, comparable with stageBytes.
 func (s *memoryPricer) engineBytes(f *Family, k *activationMemory, n *stateMemory, h *stageBuffers) int {
 	a := s.arena(f, k, n, h)
-	m := s.memoryOf(&a, &f.Plan)
+	m := s.memoryOf(&a, f)
 	return int(m.Total-m.Capacity) + s.arenaCapacity
 }

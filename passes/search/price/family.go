@@ -94,6 +94,9 @@ func (n *stateMemory) lowerTo(o *stateMemory) {
 	n.params, n.grads, n.master, n.moment = min(n.params, o.params), min(n.grads, o.grads), min(n.master, o.master),
 		min(n.moment, o.moment)
 	n.commBuffers, n.communicators = min(n.commBuffers, o.commBuffers), min(n.communicators, o.communicators)
+	if o.precision.Params.Narrow() { // an engine adds at most as much to gradients in 16 bits as they are narrower
+		n.precision = o.precision
+	}
 }
 
 // scatterChoices returns whether gradients are scattered after each micro-batch by a pass of their own: one value, or

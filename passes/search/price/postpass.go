@@ -90,13 +90,15 @@ func (s *stepBounder) newPostPassBound(f *Family, shard space.Sharding, o *AxisO
 // not for all updates.
 func (s *stepBounder) updateBound(f *Family, shard space.Sharding, o *AxisOrder,
 	elems, owned, shared int) costmodel.Seconds {
-	prec := &f.Plan.Precision
+	plan := f.Plan
+	plan.Zero, plan.Precision = shard.Zero, s.problem.PlanPrecision(&plan, shard.Zero)
+	prec := &plan.Precision
 	update, gather := s.device.OptimizerTime(*prec, s.problem.Recipe, owned), costmodel.Seconds(0)
 	// otherwise gathers may overlap the next step
 	if (shard.Zero == 1 || shard.Zero == 2) && !s.problem.PricedEngine().Ahead {
 		gather = s.routeTime(ir.OpAllGather, o.dp, shard.Group, shared*prec.Params.Size())
 	}
-	norm := s.norm(&ir.Plan{Zero: shard.Zero, Precision: *prec}, elems, owned)
+	norm := s.norm(&plan, elems, owned)
 	if s.overlap[min(shard.Zero, 1)] {
 		return norm + max(update, gather)
 	}
@@ -105,7 +107,8 @@ func (s *stepBounder) updateBound(f *Family, shard space.Sharding, o *AxisOrder,
 
 // reductionTime returns the time in which replicas reduce some elements at the end of a step.
 func (s *stepBounder) reductionTime(f *Family, shard space.Sharding, o *AxisOrder, elems int) (sum costmodel.Seconds) {
-	bytes := elems * f.Plan.Precision.Reduce.Size()
+	prec := s.problem.PlanPrecision(&f.Plan, shard.Zero)
+	bytes := elems * prec.Reduce.Size()
 	if shard.Zero == 0 {
 		return s.routeTime(ir.OpAllReduce, o.dp, f.Plan.DP, bytes)
 	}

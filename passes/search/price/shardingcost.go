@@ -68,7 +68,8 @@ func (s *stepBounder) minZeroTimes(f *Family, shard space.Sharding, o *AxisOrder
 	if m := s.zeroTimeCache[k]; m != nil {
 		return m
 	}
-	place, prec, c := s.shardPlacement(f.Plan.CP, o, shard.Group), &f.Plan.Precision, s.problem.Cluster
+	place, c := s.shardPlacement(f.Plan.CP, o, shard.Group), s.problem.Cluster
+	prec := s.problem.PlanPrecision(&f.Plan, shard.Zero)
 	move := func(to *zeroTime, n int, place costmodel.Placement) {
 		if n == 0 {
 			return

@@ -11,6 +11,7 @@ import (
 type arena struct {
 	params, grads, master, moment1, moment2, activations, workspace, comm, batch, logits, scratch int
 	outside                                                                                       costmodel.Outside
+	precision                                                                                     ir.Precision
 }
 
 // region returns the size of a region by its name.
@@ -130,15 +131,19 @@ func (b *blocks) chunkMemory(k *activationMemory, c *chunkKind, layers, every in
 // of communicators, which are outside the arena.
 type stateMemory struct {
 	params, grads, master, moment, commBuffers, communicators int
+	precision                                                 ir.Precision // of the state
 }
 
 // stateMemory appends the state under a sharding of the stages in [memoryPricer.fullStages] to out.
 func (s *memoryPricer) stateMemory(out []stateMemory, f *Family, shard space.Sharding) []stateMemory {
 	fr, full, st := s.pipelineSplit(f), s.fullStages(f), s.stateLayout(f, shard)
 	shared, communicators := ownersOf(&f.Plan, shard.Group), s.communicators(&f.Plan, shard, st)
+	prec := s.problem.PlanPrecision(&f.Plan, shard.Zero)
+	plain := s.problem.PricedEngine().PlainCosts(&prec, &f.Plan, shard.Zero)
 	for i := range full {
 		stage := &fr.stages[full[i].stage]
-		n := st.memory(stage.backwardOrder, shared, shard.Zero, &f.Plan.Precision)
+		n := st.memory(stage.backwardOrder, shared, shard.Zero, &prec)
+		n.commBuffers += plain.Memory(st.params(stage.backwardOrder))
 		n.communicators = communicators.ofStage(stage)
 		out = append(out, n)
 	}
@@ -155,7 +160,7 @@ func (st *stateLayout) memory(walk []layerRun, shared owners, zero int, prec *ir
 	if zero >= 3 {
 		params = owned
 	}
-	n := stateMemory{params: roundUp(params * prec.Params.Size()), grads: roundUp(grads * prec.Grads.Size()),
+	n := stateMemory{precision: *prec, params: roundUp(params * prec.Params.Size()), grads: roundUp(grads * prec.Grads.Size()),
 		master: roundUp(owned * prec.MasterSize()), moment: roundUp(owned * prec.Moments.Size())}
 	if zero >= 2 {
 		gather, scatter := 0, 0
@@ -170,7 +175,7 @@ func (st *stateLayout) memory(walk []layerRun, shared owners, zero int, prec *ir
 
 // arena returns the arena of one of the stages that may be the fullest.
 func (s *memoryPricer) arena(f *Family, k *activationMemory, n *stateMemory, h *stageBuffers) arena {
-	out := arena{params: n.params, grads: n.grads, master: n.master, outside: k.outside(n),
+	out := arena{precision: n.precision, params: n.params, grads: n.grads, master: n.master, outside: k.outside(n),
 		workspace: roundUp(k.work + 2*k.stream), batch: s.batchBytes(f), logits: roundUp(k.logits)}
 	if s.moments > 0 {
 		out.moment1 = n.moment
@@ -254,7 +259,9 @@ func (s *memoryPricer) batchBytes(f *Family) int {
 }
 
 // memoryOf returns what a rank with an arena needs.
-func (s *memoryPricer) memoryOf(a *arena, plan *ir.Plan) costmodel.Memory {
+func (s *memoryPricer) memoryOf(a *arena, f *Family) costmodel.Memory {
+	plan := f.Plan
+	plan.Precision = a.precision
 	return s.problem.PricedEngine().Holds(s.problem.Cluster.MemoryOf(a.region, a.outside, plan.Ranks(),
-		s.problem.Headroom), plan)
+		s.problem.Headroom), &plan)
 }

@@ -200,6 +200,16 @@ func (st *stateLayout) elements(walk []layerRun, o owners) (elems, owned int) {
 	return elems, owned
 }
 
+// params returns the parameters of a stage, without the padding of buckets.
+func (st *stateLayout) params(walk []layerRun) (sum int) {
+	for i := range st.classes {
+		for _, w := range walk {
+			sum += w.count * st.classes[i].elems[w.segment]
+		}
+	}
+	return sum
+}
+
 // bucketElems returns the elements of a class's buckets in a stage. Each layer is a bucket, or a bucket ends with the
 // layer that fills it.
 func (c *classLayout) bucketElems(walk []layerRun, pad, limit int) int {

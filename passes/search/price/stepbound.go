@@ -199,7 +199,7 @@ func (s *stepBounder) closedForm(terms *boundTerms, shard space.Sharding, a *spa
 	message := s.messageTime(f, stream, o)
 	through += costmodel.Seconds(2*fr.sends) * message
 	if shard.WithoutTraffic {
-		once := s.device.OptimizerTime(f.Plan.Precision, s.problem.Recipe, s.maxOwned(f))
+		once := s.leastUpdate(f)
 		return (max(through, s.slowestStage(f, fr, message, nil, slows)) + s.device.StepOverhead() + once) * (1 - Tie)
 	}
 	if t := &fr.groups[0]; t.stage == 0 && !f.splitsBackward { // the passes end on this stage
@@ -237,6 +237,18 @@ func (s *stepBounder) slowestStage(f *Family, fr *pipelineSplit, message costmod
 			tail = max(tail, ends[i].lowerBound(max(ends[i].after, ends[i].last, ends[i].overlapped-pass), slows))
 		}
 		best = max(best, head+costmodel.Seconds(f.Plan.MicroBatches)*work+tail)
+	}
+	return best
+}
+
+// leastUpdate returns a lower bound of the optimizer's time over all shardings of a family.
+func (s *stepBounder) leastUpdate(f *Family) costmodel.Seconds {
+	owned, best := s.maxOwned(f), costmodel.Seconds(0)
+	for _, zero := range []int{0, 3} {
+		t := s.device.OptimizerTime(s.problem.PlanPrecision(&f.Plan, zero), s.problem.Recipe, owned)
+		if zero == 0 || t < best {
+			best = t
+		}
 	}
 	return best
 }

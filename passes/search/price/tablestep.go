@@ -25,6 +25,7 @@ func (s *tablePricer) step(t *tables) *costmodel.Step {
 	k := keyOf(t.Plan)
 	costs := s.layerCosts(nil, s.routeSetAt(&t.Plan, t.prof), &k, t.prof, 1)
 	index := t.index()
+	plain := s.plainPasses(&t.Plan, s.base(t.Plan))
 	message, copied := costmodel.Seconds(0), s.copyTime(t.Stream)
 	if t.Plan.PP > 1 {
 		message = s.problem.Cluster.SendTime(t.Mesh, "pp", costmodel.Bytes(t.Stream))
@@ -42,6 +43,7 @@ func (s *tablePricer) step(t *tables) *costmodel.Step {
 				at := index[r.Segment]
 				l := layersOf(r, at, &costs[at])
 				l.Fetch, l.Scatter = state.zeroTimes[r.Segment].gather, state.zeroTimes[r.Segment].scatter
+				plain.addTo(&l, at)
 				chunk.Runs = append(chunk.Runs, l)
 			}
 			for _, m := range t.Messages(i, ir.Action{Kind: ir.Forward, Chunk: j}) {
@@ -204,13 +206,15 @@ func (s *tablePricer) stageUpdate(t *tables, stage int) (to stageUpdate) {
 	return to
 }
 
-// norm returns the time of the global norm's arithmetic and of clearing all gradients, including those that it does
-// not read.
+// norm returns the time of the global norm's arithmetic, of clearing all gradients, including those that it does not
+// read, and of copying them to and from DDP's buckets.
 func (s *tablePricer) norm(p *ir.Plan, elems, owned int) costmodel.Seconds {
 	held := elems
 	if p.Zero >= 2 {
 		held = owned
 	}
 	grads := p.Precision.Grads.Size()
-	return s.device.StreamTime(costmodel.Bytes(owned*grads)) + s.device.StreamTime(costmodel.Bytes(held*grads))
+	plain := s.problem.PricedEngine().PlainCosts(&p.Precision, p, p.Zero)
+	return s.device.StreamTime(costmodel.Bytes(owned*grads)) + s.device.StreamTime(costmodel.Bytes(held*grads)) +
+		plain.StepTime(&s.device, elems)
 }

@@ -1,0 +1,57 @@
+package price
+
+import (
+	"testing"
+
+	"github.com/planc-dev/planc/costmodel/engines"
+	"github.com/planc-dev/planc/ir"
+)
+
+// The state of PyTorch's DDP takes, for N parameters, 4N bytes of parameters, 4N of gradients, 8N of moments, 4N of
+// buckets and 2N of 16-bit weights; that of FSDP at a higher stage is the engine's. The times of a plan's tables are
+// those of the search.
+func TestStateOfDDP(t *testing.T) {
+	p := problem(cluster(t, "dgx-h100", 1, 8), gpt2Config(2, 256, 4, 1024, 128), 128, 64, mixed)
+	p.Engine = engines.EngineOf("fsdp")
+	p.Precision = p.Engine.State(mixed)
+	s, err := New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := s.dims.SerialPlan(4, p.Precision)
+	plan.DP, plan.MicroBatches, plan.AxisOrder, plan.ZeroGroup = 8, 2, "tp,dp", 1
+	params := 0
+	b := s.base(plan)
+	for i, n := range b.elems {
+		params += n * p.Model.Segments[i].Count
+	}
+	near := func(what string, got int64, want int) {
+		t.Helper()
+		if got < int64(want) || float64(got) > 1.02*float64(want) { // buckets are padded
+			t.Errorf("%s take %d bytes, want %d", what, got, want)
+		}
+	}
+	m, _ := s.candidateMemory(CandidateOf(plan))
+	near("parameters", m.Params, 4*params)
+	near("gradients", m.Grads, 4*params)
+	near("moments", m.Optimizer, 8*params)
+	near("buckets and casts", m.Comm, 6*params)
+	if got := s.Priced(CandidateOf(plan)).Predict.BytesPerParam; got != 16 {
+		t.Errorf("%d bytes a parameter, want 16", got)
+	}
+	sharded := plan
+	sharded.Zero, sharded.ZeroGroup = 3, 8
+	m, _ = s.candidateMemory(CandidateOf(sharded))
+	near("parts of parameters", m.Params, 2*params/8)
+	if m.Optimizer < int64(12*params/8) {
+		t.Errorf("master copies and moments take %d bytes, want %d", m.Optimizer, 12*params/8)
+	}
+	for _, recompute := range []string{"none", "full"} {
+		plan.Recompute, plan.RecomputeLayers = recompute, map[string]int{"full": 2}[recompute]
+		tables, found := s.step(s.tables(plan)).Total(), s.stepOf(CandidateOf(plan)).Total()
+		host := s.device.PassOverhead() * 2 // of the micro-batches, which the tables do not have
+		if d := float64(found - tables - host); d > 1e-9*float64(found) || d < -1e-9*float64(found) {
+			t.Errorf("recompute %s: the search's step is %v, that of the tables %v", recompute, found, tables)
+		}
+	}
+}
