@@ -107,17 +107,18 @@ func (s *Pricer) StepTime(p *Candidate) costmodel.Seconds {
 // Priced returns a plan with its prediction.
 func (s *Pricer) Priced(p *Candidate) Priced {
 	plan := p.Plan()
-	plan.Precision = s.problem.PlanPrecision(&plan, plan.Zero)
+	run := plan
+	run.Precision = s.problem.PlanPrecision(&plan, plan.Zero)
 	memory, stage := s.candidateMemory(p)
 	predict := s.problem.PricedEngine().Predict(s.problem.Cluster, engines.Run{
 		Time: s.stepOf(p).Simulate(), Memory: memory,
 		Tokens:        s.problem.GlobalBatch * s.dims.Seq,
 		ModelFlops:    float64(float64(s.problem.GlobalBatch) * s.modelFlops),
 		Formula:       s.formula,
-		HardwareFlops: s.hardwareFlops(p), Ranks: plan.Ranks(), Precision: plan.Precision, GEMM: s.problem.Computes(),
+		HardwareFlops: s.hardwareFlops(p), Ranks: plan.Ranks(), Precision: run.Precision, GEMM: s.problem.Computes(),
 		PP: plan.PP, Experts: plan.MoESlack > 0,
 	})
-	predict.BytesPerParam = s.problem.PricedEngine().BytesPerParam(&plan, s.problem.Recipe)
+	predict.BytesPerParam = s.problem.PricedEngine().BytesPerParam(&run, s.problem.Recipe)
 	return Priced{plan, predict, stage}
 }
 

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/planc-dev/planc/costmodel/engines"
-	"github.com/planc-dev/planc/ir"
 )
 
 // The state of PyTorch's DDP takes, for N parameters, 4N bytes of parameters, 4N of gradients, 8N of moments, 4N of
