@@ -13,8 +13,8 @@ func Autocast(compute, from string) []Field {
 	return fields
 }
 
-// NoShard returns the fields of train.precision for FSDP 1 with NO_SHARD: parameters, gradients and the optimizer's state
-// stay in FP32, and gradients are all-reduced in the type of the matmuls.
+// NoShard returns the fields of train.precision for FSDP 1 with NO_SHARD: parameters, gradients and the optimizer's
+// state stay in FP32, and gradients are all-reduced in the type of the matmuls.
 // Source: PyTorch 2.9, distributed/fsdp/_runtime_utils.py: _post_backward_hook, _reduce_grad_no_shard.
 func NoShard(compute, from string) []Field {
 	fields := Autocast(compute, from)

@@ -108,7 +108,7 @@ func (s *Pricer) StepTime(p *Candidate) costmodel.Seconds {
 func (s *Pricer) Priced(p *Candidate) Priced {
 	plan := p.Plan()
 	run := plan
-	run.Precision = s.problem.PlanPrecision(&plan, plan.Zero)
+	run.Precision = planPrecision(s.problem, &plan, plan.Zero)
 	memory, stage := s.candidateMemory(p)
 	predict := s.problem.PricedEngine().Predict(s.problem.Cluster, engines.Run{
 		Time: s.stepOf(p).Simulate(), Memory: memory,
@@ -178,7 +178,7 @@ func (c *chunkKind) parts(layers, every int, split bool) (out []part) {
 // stepOf returns the times of a plan's step.
 func (s *Pricer) stepOf(p *Candidate) *costmodel.Step {
 	f, plan, e := p.Family, p.Plan(), s.problem.PricedEngine()
-	plan.Precision = s.problem.PlanPrecision(&plan, plan.Zero)
+	plan.Precision = planPrecision(s.problem, &plan, plan.Zero)
 	b, fr, st := s.blocksOf(f, p.Recompute, p.scattersEachMicro()), s.pipelineSplit(f),
 		s.shardingCost(p.Family, *p.Sharding).layout
 	costs := s.layerCosts(nil, s.routeSetOn(f, b, p.Order), &b.base.key, b.base.profile, b.micro)

@@ -3,7 +3,13 @@ package price
 import (
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/passes/search/space"
 )
+
+// planPrecision returns the types of state of a plan at a stage of ZeRO, on which they depend for some engines.
+func planPrecision(p *space.Problem, plan *ir.Plan, zero int) ir.Precision {
+	return p.PricedEngine().PlanState(p.Precision, plan, zero)
+}
 
 // plainPasses are the additional times of a layer of each segment if weights are cast for each pass, see
 // [engines.PlainCosts]; nil if they are not.
@@ -13,7 +19,7 @@ type plainPass struct{ forward, backward costmodel.Seconds }
 
 // plainPasses returns the times of a plan's layers.
 func (s *tablePricer) plainPasses(plan *ir.Plan, b *baseProfile) plainPasses {
-	prec := s.problem.PlanPrecision(plan, plan.Zero)
+	prec := planPrecision(s.problem, plan, plan.Zero)
 	costs := s.problem.PricedEngine().PlainCosts(&prec, plan, plan.Zero)
 	if costs.Forward+costs.Backward == 0 {
 		return nil

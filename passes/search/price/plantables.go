@@ -18,7 +18,7 @@ type tables struct {
 
 // tables makes a plan's tables.
 func (s *tablePricer) tables(plan ir.Plan) *tables {
-	plan.Precision = s.problem.PlanPrecision(&plan, plan.Zero)
+	plan.Precision = planPrecision(s.problem, &plan, plan.Zero)
 	mesh, err := plan.Mesh(s.dims.KVHeads, s.problem.Recipe.VocabMultiple)
 	if err != nil {
 		panic(fmt.Sprintf("price: a legal plan has no mesh: %v: %v", plan, err))

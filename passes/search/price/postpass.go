@@ -91,7 +91,7 @@ func (s *stepBounder) newPostPassBound(f *Family, shard space.Sharding, o *AxisO
 func (s *stepBounder) updateBound(f *Family, shard space.Sharding, o *AxisOrder,
 	elems, owned, shared int) costmodel.Seconds {
 	plan := f.Plan
-	plan.Zero, plan.Precision = shard.Zero, s.problem.PlanPrecision(&plan, shard.Zero)
+	plan.Zero, plan.Precision = shard.Zero, planPrecision(s.problem, &plan, shard.Zero)
 	prec := &plan.Precision
 	update, gather := s.device.OptimizerTime(*prec, s.problem.Recipe, owned), costmodel.Seconds(0)
 	// otherwise gathers may overlap the next step
@@ -107,7 +107,7 @@ func (s *stepBounder) updateBound(f *Family, shard space.Sharding, o *AxisOrder,
 
 // reductionTime returns the time in which replicas reduce some elements at the end of a step.
 func (s *stepBounder) reductionTime(f *Family, shard space.Sharding, o *AxisOrder, elems int) (sum costmodel.Seconds) {
-	prec := s.problem.PlanPrecision(&f.Plan, shard.Zero)
+	prec := planPrecision(s.problem, &f.Plan, shard.Zero)
 	bytes := elems * prec.Reduce.Size()
 	if shard.Zero == 0 {
 		return s.routeTime(ir.OpAllReduce, o.dp, f.Plan.DP, bytes)

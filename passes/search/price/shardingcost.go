@@ -69,7 +69,7 @@ func (s *stepBounder) minZeroTimes(f *Family, shard space.Sharding, o *AxisOrder
 		return m
 	}
 	place, c := s.shardPlacement(f.Plan.CP, o, shard.Group), s.problem.Cluster
-	prec := s.problem.PlanPrecision(&f.Plan, shard.Zero)
+	prec := planPrecision(s.problem, &f.Plan, shard.Zero)
 	move := func(to *zeroTime, n int, place costmodel.Placement) {
 		if n == 0 {
 			return

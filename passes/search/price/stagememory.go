@@ -138,7 +138,7 @@ type stateMemory struct {
 func (s *memoryPricer) stateMemory(out []stateMemory, f *Family, shard space.Sharding) []stateMemory {
 	fr, full, st := s.pipelineSplit(f), s.fullStages(f), s.stateLayout(f, shard)
 	shared, communicators := ownersOf(&f.Plan, shard.Group), s.communicators(&f.Plan, shard, st)
-	prec := s.problem.PlanPrecision(&f.Plan, shard.Zero)
+	prec := planPrecision(s.problem, &f.Plan, shard.Zero)
 	plain := s.problem.PricedEngine().PlainCosts(&prec, &f.Plan, shard.Zero)
 	for i := range full {
 		stage := &fr.stages[full[i].stage]
@@ -160,8 +160,9 @@ func (st *stateLayout) memory(walk []layerRun, shared owners, zero int, prec *ir
 	if zero >= 3 {
 		params = owned
 	}
-	n := stateMemory{precision: *prec, params: roundUp(params * prec.Params.Size()), grads: roundUp(grads * prec.Grads.Size()),
-		master: roundUp(owned * prec.MasterSize()), moment: roundUp(owned * prec.Moments.Size())}
+	n := stateMemory{precision: *prec, params: roundUp(params * prec.Params.Size()),
+		grads: roundUp(grads * prec.Grads.Size()), master: roundUp(owned * prec.MasterSize()),
+		moment: roundUp(owned * prec.Moments.Size())}
 	if zero >= 2 {
 		gather, scatter := 0, 0
 		for _, w := range walk {

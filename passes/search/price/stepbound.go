@@ -245,7 +245,7 @@ func (s *stepBounder) slowestStage(f *Family, fr *pipelineSplit, message costmod
 func (s *stepBounder) leastUpdate(f *Family) costmodel.Seconds {
 	owned, best := s.maxOwned(f), costmodel.Seconds(0)
 	for _, zero := range []int{0, 3} {
-		t := s.device.OptimizerTime(s.problem.PlanPrecision(&f.Plan, zero), s.problem.Recipe, owned)
+		t := s.device.OptimizerTime(planPrecision(s.problem, &f.Plan, zero), s.problem.Recipe, owned)
 		if zero == 0 || t < best {
 			best = t
 		}

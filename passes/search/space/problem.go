@@ -142,11 +142,6 @@ func (p *Problem) PricedEngine() *engines.Engine {
 	return p.Engine
 }
 
-// PlanPrecision returns the types of state of a plan at a stage of ZeRO, on which they depend for some engines.
-func (p *Problem) PlanPrecision(plan *ir.Plan, zero int) ir.Precision {
-	return p.PricedEngine().PlanState(p.Precision, plan, zero)
-}
-
 // Computes returns the number format that matmuls compute in.
 func (p *Problem) Computes() string {
 	if p.GEMM != "" {
