@@ -244,8 +244,10 @@ func (b *gpuBinary) killed() {
 // between steps. If a process is killed, those that were committed stay, and the run continues from the newest.
 func (b *gpuBinary) saves() {
 	alone, dir := filepath.Join(b.dir, "saves alone"), filepath.Join(b.dir, "saves")
-	b.must("./there", "--dir", alone, "--checkpoint-every=1", "--set", "train.checkpoint.async=false")
-	p := b.start(2, visible, b.nodeFlags(dir, "--checkpoint-every=1"))
+	const noSample = "train.eval.sample=null" // which would take most of the time
+	b.must("./there", "--dir", alone, "--checkpoint-every=1", "--set", "train.checkpoint.async=false", "--set",
+		noSample)
+	p := b.start(2, visible, b.nodeFlags(dir, "--checkpoint-every=1", "--set", noSample))
 	p.wait()
 	files, _ := filepath.Glob(filepath.Join(alone, "checkpoints", "step-*", "*.safetensors"))
 	if len(files) != 8 {
@@ -274,7 +276,7 @@ func (b *gpuBinary) saves() {
 		if err != nil {
 			b.t.Fatal(err)
 		}
-		p = b.start(2, visible, b.nodeFlags(dir, "--steps", fmt.Sprint(newest+1)))
+		p = b.start(2, visible, b.nodeFlags(dir, "--steps", fmt.Sprint(newest+1), "--set", noSample))
 		p.wait()
 		want := fmt.Sprintf("resume: step %d of %d, ", newest, newest+1)
 		if out := p.out[0].String(); p.errs[0] != nil || p.errs[1] != nil || !strings.Contains(out, want) {
