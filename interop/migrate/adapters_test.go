@@ -17,16 +17,16 @@ func TestAdaptersDecideWhetherAPlanFits(t *testing.T) {
 		key, model, message string
 		verdict             planner.CheckVerdict
 	}{
-		{"use_peft: true", "llama3-8b", unknown + "56.0 GiB over, at the first optimizer step; what stays on the " +
-			"device needs at least 16.7 GiB of 71.2 GiB." + trains + "use_peft true" + rest, planner.CheckUnpriced},
+		{"use_peft: true", "llama3-8b", unknown + "71.7 GiB over, in the forward pass of the first step; what stays " +
+			"on the device needs at least 17.5 GiB of 71.2 GiB." + trains + "use_peft true" + rest, planner.CheckUnpriced},
 		{"use_peft: true", "llama3-70b", "This plan is legal and does not fit, also with adapters: what stays on " +
-			"the device needs at least 134.0 GiB of 71.2 GiB." + trains + "use_peft true" + rest, planner.CheckNoFit},
-		{"load_in_4bit: true", "llama3-70b", unknown + "0.98 TiB over, in the forward pass of the first step; " +
-			"what stays on the device needs at least 2.6 GiB of 71.2 GiB." + trains + "load_in_4bit true" + rest,
+			"the device needs at least 140.6 GiB of 71.2 GiB." + trains + "use_peft true" + rest, planner.CheckNoFit},
+		{"load_in_4bit: true", "llama3-70b", unknown + "1.12 TiB over, in the forward pass of the first step; " +
+			"what stays on the device needs at least 9.2 GiB of 71.2 GiB." + trains + "load_in_4bit true" + rest,
 			planner.CheckUnpriced},
-		{"use_peft: false", "llama3-70b", "This plan is legal and does not fit: 0.98 TiB over, in the forward " +
+		{"use_peft: false", "llama3-70b", "This plan is legal and does not fit: 1.12 TiB over, in the forward " +
 			"pass of the first step.", planner.CheckNoFit},
-		{"use_peft: true", "gpt2-124m", "This plan is legal, fits, and is 133.9 % slower than the best that engine " +
+		{"use_peft: true", "gpt2-124m", "This plan is legal, fits, and is 146.6 % slower than the best that engine " +
 			"fsdp can run." + trains + "use_peft true" + rest, planner.CheckFine},
 	} {
 		files := []interop.File{{Name: "a.yaml", Data: []byte(arguments + c.key + "\n")}}
