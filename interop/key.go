@@ -112,6 +112,25 @@ func (k *Key) UnneededParts() []string {
 	return []string{"grads", "optimizer", "activations", "workspace", "comm"}
 }
 
+// ZeroPlusPlus begins the note of a key of ZeRO++, which changes what is sent and stored. planc does not price it.
+const ZeroPlusPlus = "ZeRO++: "
+
+// IsZeroPlusPlus reports whether a key says something of ZeRO++.
+func (k *Key) IsZeroPlusPlus() bool {
+	return k.Use == Unsupported && strings.HasPrefix(k.Note, ZeroPlusPlus)
+}
+
+// pricedAsAdamW ends the note of an optimizer that planc does not have.
+const pricedAsAdamW = " is priced as AdamW: its own state and update need other memory and time"
+
+// OtherOptimizerNote is the note of a key that names an optimizer that planc does not have.
+func OtherOptimizerNote(kind string) string { return kind + pricedAsAdamW }
+
+// NamesOtherOptimizer reports whether a key names an optimizer that planc does not have.
+func (k *Key) NamesOtherOptimizer() bool {
+	return k.Use == Unsupported && strings.HasSuffix(k.Note, pricedAsAdamW)
+}
+
 // Key is a key of a file, or of its environment, and what import did with it.
 type Key struct {
 	Pos   ir.Pos `json:"-"`

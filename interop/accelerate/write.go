@@ -189,7 +189,7 @@ func namedValues(t *interop.Target, prefix string) (out []interop.Value) {
 			out = append(out, v)
 		}
 	}
-	for _, v := range deepspeed.Format.Values(t) {
+	for _, v := range deepspeed.TrainerValues(t) {
 		v.Key = prefix + v.Key
 		out = append(out, v)
 	}
@@ -339,6 +339,7 @@ func deepspeedRefusals(p *ir.Plan) []refusal {
 		onlyZeRO(p.TP, "tp"), onlyZeRO(p.PP, "pp"), onlyZeRO(p.CP, "cp"), onlyZeRO(p.EP, "ep"),
 		onlyZeRO(p.ETP, "etp"),
 		{p.Zero > 0 && p.ZeroGroup < p.Replicas(), "zero_group", "DeepSpeed shards over all replicas"},
+		{p.RecomputeSplit, "recompute_split", "the model saves its activations whole; use recompute_split false"},
 	}
 }
 

@@ -107,7 +107,10 @@ func TestImportOfSections(t *testing.T) {
 			map[string]string{"plan.cp": "4", "plan.cp_kind": "heads"}},
 		{"saved activations over tp", `{"train_batch_size": 64, "tensor_parallel": {"autotp_size": 2},
 			"activation_checkpointing": {"partition_activations": true}}`,
-			map[string]string{"plan.recompute": "full", "plan.recompute_split": "true"}},
+			map[string]string{"plan.recompute": "none", "plan.recompute_split": ""}},
+		{"no tp over which saved activations are split", `{"train_batch_size": 64,
+			"activation_checkpointing": {"partition_activations": true}}`,
+			map[string]string{"plan.recompute": "none", "plan.recompute_split": ""}},
 		{"the recipe", `{"train_batch_size": 64, "gradient_clipping": 0.5, "optimizer": {"type": "Adam", "params":
 			{"lr": 3e-4, "adam_w_mode": false}}, "scheduler": {"type": "WarmupDecayLR", "params":
 			{"total_num_steps": 900, "warmup_num_steps": 10}}}`,
@@ -220,8 +223,8 @@ func TestEveryKeyIsAccountedFor(t *testing.T) {
 		"zero_optimization.reduce_bucket_size: no effect on the plan: the default",
 		"zero_optimization.stage3_max_live_parameters: not supported by planc: bounds the elements (not bytes) of " +
 			"gathered parameters: memory of the gathers",
-		"zero_optimization.zero_hpz_partition_size: not supported by planc: a second copy of the 16-bit parameters " +
-			"over 8 ranks: more memory, and the backward pass gathers inside these ranks",
+		"zero_optimization.zero_hpz_partition_size: not supported by planc: ZeRO++: a second copy of the 16-bit " +
+			"parameters over 8 ranks: more memory, and the backward pass gathers inside these ranks",
 		"expert_parallel.autoep_sizee: ignored by that tool: DeepSpeed does not know it",
 		"sparse_attention.mode: not supported by planc: removed from DeepSpeed: version 0.19.8 refuses the file",
 	}
@@ -470,6 +473,30 @@ func TestQuotedNumbers(t *testing.T) {
 		_, err := deepspeed.Format.Import([]interop.File{file}, interop.Options{Devices: 8})
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// activation_checkpointing configures DeepSpeed's own checkpoint function, and does not say that the model calls it.
+func TestActivationCheckpointingIsNotRecomputation(t *testing.T) {
+	const section = `"activation_checkpointing": {"partition_activations": true}}`
+	const one, two = `{"train_batch_size": 64, ` + section,
+		`{"train_batch_size": 64, "tensor_parallel": {"autotp_size": 2}, ` + section
+	for _, c := range []struct{ text, use string }{
+		{one, "no effect on the plan: it splits saved activations over tp"},
+		{two, "not supported by planc: if the model's code calls deepspeed.checkpointing.checkpoint, the block " +
+			"inputs that it saves are split over tp: --set plan.recompute=full --set plan.recompute_split=true"},
+	} {
+		im := mustLoad(t, interop.Options{}, c.text)
+		i := slices.IndexFunc(im.Keys, func(k interop.Key) bool {
+			return k.Name == "activation_checkpointing.partition_activations"
+		})
+		if got := string(im.Keys[i].Use) + ": " + im.Keys[i].Note; got != c.use {
+			t.Errorf("%s: %s", c.text, got)
+		}
+		n := len(im.Notes)
+		if n == 0 || !strings.Contains(im.Notes[n-1].Text, "does not switch recomputation on") {
+			t.Errorf("%s: %v", c.text, im.Notes)
 		}
 	}
 }

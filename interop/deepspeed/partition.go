@@ -7,8 +7,33 @@ import (
 	"github.com/planc-dev/planc/ir"
 )
 
-// partitionKey splits saved activations over tp. A file that has it trains with recomputation.
+// partitionKey splits the activations over tp that DeepSpeed's own checkpoint function saves.
 const partitionKey = "activation_checkpointing.partition_activations"
+
+// partition accounts for partitionKey, which does not say that anything is recomputed: the model's code must call
+// DeepSpeed's checkpoint function.
+// Source: DeepSpeed 0.19.8, runtime/activation_checkpointing/checkpointing.py: CheckpointFunction, configure.
+func (r *reader) partition() {
+	on, ok := r.Bool(partitionKey)
+	tp, _ := r.im.Field("plan.tp")
+	switch {
+	case !ok || !on:
+	case !r.isOwnLoop:
+		r.Account(partitionKey, interop.NoEffect, "Accelerate and transformers recompute with PyTorch's checkpoint "+
+			"function")
+	case tp.Value == "1":
+		r.Account(partitionKey, interop.NoEffect, "it splits saved activations over tp")
+	default:
+		r.Account(partitionKey, interop.Unsupported, "if the model's code calls deepspeed.checkpointing.checkpoint, "+
+			"the block inputs that it saves are split over tp: --set plan.recompute=full --set plan.recompute_split=true")
+	}
+}
+
+// TrainerValues returns the keys that say a plan under Accelerate and transformers, which do not use DeepSpeed's own
+// checkpoint function.
+func TrainerValues(t *interop.Target) []interop.Value {
+	return slices.DeleteFunc(values(t), func(v interop.Value) bool { return v.Key == partitionKey })
+}
 
 // keepPartition makes edits of a file with partition_activations keep it, and refuse plans that do not split saved
 // activations over tp. The training code switches recomputation off.

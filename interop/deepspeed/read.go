@@ -245,8 +245,8 @@ func (r *reader) groups(stage int) {
 	case stage != 3:
 		r.Account(hpz, interop.NoEffect, "it needs stage 3")
 	default:
-		r.Account(hpz, interop.Unsupported, fmt.Sprintf("a second copy of the 16-bit parameters over %d ranks: more "+
-			"memory, and the backward pass gathers inside these ranks", n))
+		r.Account(hpz, interop.Unsupported, fmt.Sprintf(interop.ZeroPlusPlus+"a second copy of the 16-bit parameters "+
+			"over %d ranks: more memory, and the backward pass gathers inside these ranks", n))
 	}
 }
 
@@ -290,16 +290,12 @@ func (r *reader) offload(stage int) {
 	}
 }
 
-// recompute takes what activation_checkpointing says. The section configures recomputation; gradient_checkpointing of
-// TrainingArguments, or the model's code, switches it on. DeepSpeed itself recomputes nothing.
+// recompute takes what says that activations are recomputed. The section activation_checkpointing only configures
+// DeepSpeed's own checkpoint function, which the model's code must call. gradient_checkpointing of TrainingArguments
+// calls PyTorch's.
 func (r *reader) recompute(argument Auto) {
-	switch on, ok := r.Bool(partitionKey); {
-	case ok && on:
-		r.Take(partitionKey, interop.Field{Path: "plan.recompute", Value: "full"})
-		r.AllLayers(partitionKey)
-		if f, ok := r.im.Field("plan.tp"); ok && f.Value != "1" {
-			r.Take(partitionKey, interop.Field{Path: "plan.recompute_split", Value: "true"})
-		}
+	r.partition()
+	switch {
 	case argument.Value == "true":
 		r.im.DefaultField("plan.recompute", "full", argument.From)
 		r.AllLayers(argument.From)
@@ -307,5 +303,9 @@ func (r *reader) recompute(argument Auto) {
 		r.im.DefaultField("plan.recompute", "none", argument.From)
 	default:
 		r.im.DefaultField("plan.recompute", "none", "no gradient_checkpointing in the files")
+	}
+	if f := r.Doc.Root.Nearest("activation_checkpointing"); r.isOwnLoop && r.Has("activation_checkpointing") {
+		r.im.AddNote(f, "activation_checkpointing does not switch recomputation on: planc prices a model that "+
+			"recomputes nothing, unless --set plan.recompute=full says that its code recomputes all blocks")
 	}
 }

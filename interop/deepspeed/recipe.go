@@ -26,8 +26,7 @@ func (r *reader) optimizer() {
 	case kind == "":
 		return
 	case mapped == "":
-		r.Account("optimizer", interop.Unsupported, kind+" keeps other state than Adam: the optimizer's memory "+
-			"and time")
+		r.Account("optimizer.type", interop.Unsupported, interop.OtherOptimizerNote(kind))
 		return
 	}
 	const adamW = "optimizer.params.adam_w_mode"

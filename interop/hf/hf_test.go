@@ -227,7 +227,8 @@ func TestEveryKeyIsAccountedFor(t *testing.T) {
 		"logging_steps: no effect on the plan: ",
 		"torch_compile: not supported by planc: torch.compile makes kernels faster",
 		"model_name_or_path: decided by the planner: give its config.json as a second file, or --model",
-		"optim: not supported by planc: adafactor keeps other state than Adam: the optimizer's memory and time",
+		"optim: not supported by planc: adafactor is priced as AdamW: its own " +
+			"state and update need other memory and time",
 		"fsdp_config.version: ignored by that tool: fsdp is not set",
 		"train.global_batch: decided by the planner: depends on the number of devices: per_device_train_batch_size · " +
 			"gradient_accumulation_steps · data-parallel ranks",

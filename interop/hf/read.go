@@ -239,7 +239,7 @@ func (r *reader) optimizer() {
 			return
 		}
 	}
-	r.Account("optim", interop.Unsupported, optim+" keeps other state than Adam: the optimizer's memory and time")
+	r.Account("optim", interop.Unsupported, interop.OtherOptimizerNote(optim))
 }
 
 // adapters are arguments of scripts that say what is trained, with the values for which it is all parameters: TRL has

@@ -129,7 +129,7 @@ func withSizes(all []interop.Value, p *ir.Plan) []interop.Value {
 func (l *list) deepspeed(t *interop.Target) {
 	auto := map[string]bool{"train_micro_batch_size_per_gpu": true, "gradient_accumulation_steps": true,
 		"bf16.enabled": true, "fp16.enabled": true}
-	for _, v := range deepspeed.Format.Values(t) {
+	for _, v := range deepspeed.TrainerValues(t) {
 		if auto[v.Key] {
 			v.Text, v.IsAbsent = "auto", false
 		}
@@ -142,7 +142,7 @@ func (l *list) deepspeed(t *interop.Target) {
 // only those that are auto, and transformers refuses other numbers.
 func filled(doc interop.Document, all []interop.Value, t *interop.Target) []interop.Value {
 	own := map[string]interop.Value{}
-	for _, v := range deepspeed.Format.Values(t) {
+	for _, v := range deepspeed.TrainerValues(t) {
 		own["deepspeed."+v.Key] = v
 	}
 	for i, v := range all {

@@ -122,8 +122,12 @@ func (r *reader) readRecipe() {
 func (r *reader) readOptimizer() {
 	class := r.Text("optimizer.class_path")
 	kinds := map[string]string{"AdamW": "adamw", "Adam": "adam", "SGD": "sgd", "FusedAdam": "adamw"}
-	kind := kinds[class[strings.LastIndexByte(class, '.')+1:]]
+	name := class[strings.LastIndexByte(class, '.')+1:]
+	kind := kinds[name]
 	if kind == "" {
+		if class != "" {
+			r.Account("optimizer.class_path", interop.Unsupported, interop.OtherOptimizerNote(name))
+		}
 		return
 	}
 	r.Take("optimizer.class_path", interop.Field{Path: "train.optimizer.kind", Value: kind})

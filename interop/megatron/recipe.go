@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/planc-dev/planc/interop"
 )
 
 // recipeReader sets the fields of the training recipe.
@@ -140,7 +142,7 @@ func (im *recipeReader) optimizer() {
 	case "sgd":
 		im.set("train.optimizer.kind", "sgd", dest)
 	default:
-		im.note(dest, "planc does not have "+kind+", and prices adamw")
+		im.note(dest, interop.OtherOptimizerNote(kind))
 	}
 	if !im.s.has("lr") {
 		return

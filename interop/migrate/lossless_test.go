@@ -70,8 +70,7 @@ deepspeed:
   tensor_parallel: {autotp_size: 2}
   activation_checkpointing:
     partition_activations: true  # over tp
-`, nil, noRecompute, []string{"gradient_checkpointing: true", "gradient_checkpointing: false",
-		"partition_activations: true", "partition_activations: false"}},
+`, nil, noRecompute, []string{"gradient_checkpointing: true", "gradient_checkpointing: false"}},
 	{"degrees of Accelerate", "acc.yaml", `distributed_type: FSDP
 mixed_precision: bf16
 num_machines: 2

@@ -99,10 +99,8 @@ func NewReport(s *Source, q *planner.Question) (*Report, error) {
 	r.Offload, r.Adapters = offload(s.Keys), adapters(s.Keys)
 	r.Offloaded = offloadedOf(s.Keys, check)
 	r.judgeUnpriced()
-	for _, text := range []string{r.Offload, r.Adapters} {
-		if text != "" {
-			r.Message += " " + text
-		}
+	for _, text := range r.caveats() {
+		r.Message += " " + text
 	}
 	from := check.From()
 	if note := assumedNote(say, check); note != "" {
