@@ -25,7 +25,8 @@ func (r *reader) partition() {
 		r.Account(partitionKey, interop.NoEffect, "it splits saved activations over tp")
 	default:
 		r.Account(partitionKey, interop.Unsupported, "if the model's code calls deepspeed.checkpointing.checkpoint, "+
-			"the block inputs that it saves are split over tp: --set plan.recompute=full --set plan.recompute_split=true")
+			"the block inputs that it saves are split over tp: "+
+			"--set plan.recompute=full --set plan.recompute_split=true")
 	}
 }
 
