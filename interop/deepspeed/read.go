@@ -294,7 +294,7 @@ func (r *reader) offload(stage int) {
 // DeepSpeed's own checkpoint function, which the model's code must call. gradient_checkpointing of TrainingArguments
 // calls PyTorch's.
 func (r *reader) recompute(argument Auto) {
-	r.partition()
+	accountPartition(r)
 	switch {
 	case argument.Value == "true":
 		r.im.DefaultField("plan.recompute", "full", argument.From)

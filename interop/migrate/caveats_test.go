@@ -39,7 +39,8 @@ func TestMessageNamesWhatIsNotPriced(t *testing.T) {
 		if !ok {
 			t.Fatalf("%s: %s", c.text, r.Message)
 		}
-		if got = strings.TrimPrefix(strings.TrimPrefix(got, " and the file can express"), "."); got != c.want {
+		got = strings.TrimPrefix(strings.TrimPrefix(got, " and the file can express"), ".")
+		if got != c.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", c.text, got, c.want)
 		}
 	}
