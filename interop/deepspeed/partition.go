@@ -10,8 +10,8 @@ import (
 // partitionKey splits the activations over tp that DeepSpeed's own checkpoint function saves.
 const partitionKey = "activation_checkpointing.partition_activations"
 
-// accountPartition accounts for partitionKey, which does not say that anything is recomputed: the model's code must call
-// DeepSpeed's checkpoint function.
+// accountPartition accounts for partitionKey, which does not say that anything is recomputed: the model's code must
+// call DeepSpeed's checkpoint function.
 // Source: DeepSpeed 0.19.8, runtime/activation_checkpointing/checkpointing.py: CheckpointFunction, configure.
 func accountPartition(r *reader) {
 	on, ok := r.Bool(partitionKey)
