@@ -288,24 +288,16 @@ func (e *evaluator) command(n *simple, words []Word) {
 	if len(words) == 0 {
 		return
 	}
-	var prefix, text []Word
-	switch at := shellText(words); {
-	case words[0].Text() == "eval":
-		text = words[1:]
-	case at > 0:
-		prefix, text = words[:at-2], words[at:at+1]
-	default:
+	var heredoc func() []Piece
+	if n.heredoc != nil {
+		heredoc = func() []Piece { return e.text(&n.heredoc.text) }
+	}
+	t, ok := innerTextOf(words, heredoc)
+	if !ok {
 		e.record(Command{Env: env, Words: words})
 		return
 	}
-	for _, list := range splitText(text) {
-		c := Command{Env: slices.Clone(env)}
-		for len(list) > 0 && c.takeAssignment(&list[0]) {
-			list = list[1:]
-		}
-		c.Words = slices.Concat(prefix, list)
-		e.record(c)
-	}
+	recordInner(e, t, env, 0)
 }
 
 // record adds a command to the script's.
@@ -316,19 +308,6 @@ func (e *evaluator) record(c Command) {
 		commands = slices.Grow(commands, len(commands)+1)
 	}
 	e.script.Commands = append(commands, c)
-}
-
-// shellText returns the index of the text in bash -c "text"; 0 if the words have none.
-func shellText(words []Word) int {
-	for i := range words {
-		name := words[i].Text()
-		isShell := name == "bash" || name == "sh" || strings.HasSuffix(name, "/bash") || strings.HasSuffix(name, "/sh")
-		if isShell && i+2 < len(words) && strings.HasPrefix(words[i+1].Text(), "-") &&
-			strings.HasSuffix(words[i+1].Text(), "c") {
-			return i + 2
-		}
-	}
-	return 0
 }
 
 // takeAssignment adds a word NAME=value to the command's variables, and reports whether it is one.
