@@ -39,6 +39,7 @@ type Analysis struct {
 	Steps     int             `json:"steps"` // that the medians are of
 	Model     ModelSummary    `json:"model"`
 	Cluster   ClusterSummary  `json:"cluster"`
+	Rates     string          `json:"rates"` // at which the plan was predicted: catalogue, or the cluster's file
 	Plan      Plan            `json:"plan"`
 	Parts     []PartError     `json:"parts"` // none: not measured
 	Step      StepError       `json:"step"`
@@ -118,11 +119,14 @@ func Analyze(q *Question, best *search.Priced, m *Measurement, watch func(search
 	p := best.Predict
 	a := &Analysis{Schema: 1, Run: m.Run, First: m.First, Last: m.Last, Steps: m.Steps, Name: best.Plan.String(),
 		Plan: Plan{best.Plan}, WaitS: m.WaitS, Model: modelSummary(q), Cluster: clusterSummary(q.Hardware),
-		Parts: []PartError{}, Calibrate: CalibrationNote{Factors: []FittedFactor{}},
+		Rates: "catalogue", Parts: []PartError{}, Calibrate: CalibrationNote{Factors: []FittedFactor{}},
 		Memory: MemoryError{int64(p.MemoryBytes.Total), m.MemoryBytes}}
 	a.Step = StepError{Predicted: float64(p.StepS), Low: float64(p.StepSLow), High: float64(p.StepSHigh),
 		Measured: m.StepS, Error: m.StepS/float64(p.StepS) - 1}
 	a.Step.IsInside = m.StepS >= a.Step.Low && m.StepS <= a.Step.High
+	if costmodel.IsFile(q.Cluster.Node) {
+		a.Rates = q.Cluster.Node
+	}
 	a.addParts(&p, m)
 	a.addSlowest(m)
 	problem := q.Problem()

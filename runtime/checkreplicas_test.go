@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -69,6 +70,27 @@ func TestOverfitBatches(t *testing.T) {
 		Set("train.optimizer.weight_decay", 0))
 	if err != nil || !(res.Loss < usual.Loss) {
 		t.Errorf("loss %v with two batches, %v with all data, %v", res.Loss, usual.Loss, err)
+	}
+	// the run that continues must be of the same kind, unless the checkpoint is in another folder
+	for _, options := range [][]Option{{Data(source)}, {Data(source), OverfitBatches(1)}} {
+		_, err = train(t, bigram[float64](2, 1), dir, append(options, Set("train.steps", 61))...)
+		if err == nil || !strings.Contains(err.Error(), "use another folder with --dir") {
+			t.Errorf("the run continues on other samples: %v", err)
+		}
+	}
+	res, err = train(t, bigram[float64](2, 1), dir, Data(source), OverfitBatches(2), Set("train.steps", 61))
+	if err != nil || res.Steps != 61 {
+		t.Errorf("%d steps, %v", res.Steps, err)
+	}
+	res, err = train(t, bigram[float64](2, 1), t.TempDir(), Data(source), Resume(dir+"/checkpoints/step-00000061"),
+		Set("train.steps", 62))
+	if err != nil || res.Steps != 62 {
+		t.Errorf("%d steps from a checkpoint of another folder, %v", res.Steps, err)
+	}
+	t.Chdir(t.TempDir())
+	res, err = train(t, bigram[float64](2, 1), "", OverfitBatches(2), Set("train.steps", 1))
+	if want := filepath.Join("runs", "bigram-overfit-2"); err != nil || res.Dir != want {
+		t.Errorf("the folder is %s, %v; want %s", res.Dir, err, want)
 	}
 	// epochs count the batches that are used
 	res, err = train(t, bigram[float64](2, 1), t.TempDir(), OverfitBatches(2), Set("train.epochs", 3))

@@ -34,8 +34,9 @@ part. If no plan can have these values, it names the rules that forbid them; if 
 rest=kept among the values changes only those values. If the lock next to the job holds, its plan is explained;
 otherwise the difference is shown too.
 
---analyze compares the prediction with a run of the plan, part by part; it fits the cluster's rates to the run, as planc
-calibrate --from does, and says whether another plan would then be better.`,
+--analyze compares the prediction with a run of the plan, part by part. It predicts at the rates of the job's cluster
+file or of the catalogue, as planc calibrate --from does, never at rates measured here. It fits them to the run, and
+says whether another plan would then be better.`,
 		Example: "planc explain planc.yaml --why-not tp=4,sp=false",
 		Args:    oneJob,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -76,7 +77,8 @@ calibrate --from does, and says whether another plan would then be better.`,
 
 // analyze compares the job's plan with a run of it, part by part.
 func analyze(a *app, args []string, flags jobFlags, locks lockFlags, run string) error {
-	j, err := loadJobHere(a.Console, args, flags)
+	// not the rates measured here: the run may be of another machine, and calibrate's file has the catalogue's
+	j, err := loadJob(a.Console, args, flags)
 	if err != nil {
 		return err
 	}

@@ -87,7 +87,8 @@ var flags = []flag{
 			c.lrFind = true
 			return nil
 		}},
-	{"overfit-batches", "N", "train on the first N batches again and again, to see if the model can learn them",
+	{"overfit-batches", "N", "train on the first N batches again and again, to see if the model can learn them; the " +
+		"default folder is then runs/NAME-overfit-N",
 		false,
 		func(c *command, v string) error { return count("--overfit-batches", v, &c.options.OverfitBatches) }},
 	{"check-replicas", "N", "every N steps, compare the copies of each parameter on all ranks, and end if two " +

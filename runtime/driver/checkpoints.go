@@ -94,6 +94,11 @@ func (r *saver) warnAside(path string) {
 // continueFrom continues from a checkpoint, which may be outside of this run's folder.
 func (r *checkpoints) continueFrom(c *ckpt.Checkpoint, later int64, away bool) error {
 	m := &c.Manifest
+	if !away {
+		if err := r.checkLimit(m); err != nil {
+			return err
+		}
+	}
 	if err := r.load(c); err != nil {
 		return err
 	}

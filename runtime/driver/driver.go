@@ -158,7 +158,7 @@ func (r *run) applySettings() error {
 		return err
 	}
 	if r.o.Dir == "" {
-		r.o.Dir = filepath.Join(defaultRunsDir, r.p.Name)
+		r.o.Dir = filepath.Join(defaultRunsDir, r.p.Name+r.o.folderSuffix())
 	}
 	if r.o.LogDir == "" {
 		r.o.LogDir = r.o.Dir

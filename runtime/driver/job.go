@@ -87,8 +87,11 @@ func (d *samples) limit() string {
 	if d.first == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; only the first %d samples are used, again and again", d.first)
+	return fmt.Sprintf(limitText+"%d samples are used, again and again", d.first)
 }
+
+// limitText begins the text that limit adds to the description of the samples.
+const limitText = "; only the first "
 
 // readers returns the readers of training and validation samples.
 func (d *samples) readers(p *program.Program) (train, valid feed.Reader) {

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"time"
@@ -67,6 +68,14 @@ type Diagnosis struct {
 	Metrics        string // address at which metrics are served; "": none
 	// learning rates of the first and the last step of a range test, in place of those of the job; 0: none
 	LRRange [2]float64
+}
+
+// folderSuffix ends the name of the default folder of a run that is not the real one.
+func (d *Diagnosis) folderSuffix() string {
+	if d.OverfitBatches > 0 {
+		return fmt.Sprintf("-overfit-%d", d.OverfitBatches)
+	}
+	return ""
 }
 
 // ErrStop, returned by the function given to OnStep, ends the run as a signal does: after this step, with a committed

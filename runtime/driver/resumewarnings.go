@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/planc-dev/planc/runtime/ckpt"
+	"github.com/planc-dev/planc/runtime/exit"
 	"github.com/planc-dev/planc/runtime/settings"
 )
 
@@ -28,6 +29,25 @@ func (r *checkpoints) otherSamples(m *ckpt.Manifest) string {
 		out = append(out, "it is other data")
 	}
 	return strings.Join(out, "; ")
+}
+
+// checkLimit refuses to continue a run with --overfit-batches without it or with another number, and another run with
+// it: the run would have learned a few samples by heart, and its metrics would be of two kinds of training.
+func (r *checkpoints) checkLimit(m *ckpt.Manifest) error {
+	was := ""
+	if i := strings.LastIndex(m.Data, limitText); i >= 0 {
+		was = m.Data[i:]
+	}
+	switch {
+	case was == r.data.limit():
+		return nil
+	case r.o.OverfitBatches > 0:
+		return exit.Errorf(exit.Input, "--overfit-batches %d trains on the first %d samples only, but the run in %s "+
+			"does not: use another folder with --dir, such as %[3]s-overfit-%[1]d", r.o.OverfitBatches, r.data.first,
+			r.o.Dir)
+	}
+	return exit.Errorf(exit.Input, "the run in %s trains on its first samples only (--overfit-batches): use another "+
+		"folder with --dir, or start over with --resume never", r.o.Dir)
 }
 
 // dataExtra is the key of [samples.text] in a checkpoint.

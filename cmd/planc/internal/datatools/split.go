@@ -48,11 +48,15 @@ func (s *Split) check(file string) (err error) {
 		if *f.name == "" {
 			*f.name = strings.TrimSuffix(file, ext) + "." + f.part + ext
 		}
-		if filepath.Clean(*f.name) == filepath.Clean(file) || !strings.EqualFold(filepath.Ext(*f.name), ".bin") {
-			return flagError("", "--%s-file is %s; it must be another file, named .bin", f.part, *f.name)
+		flag := "--" + f.part + "-file"
+		if err := checkOutputs(flag, tokenFiles(*f.name), tokenFiles(file)); err != nil {
+			return err
+		}
+		if !strings.EqualFold(filepath.Ext(*f.name), ".bin") {
+			return flagError("", "%s is %s; files of tokens must be named .bin", flag, *f.name)
 		}
 	}
-	if s.TrainFile == s.ValidFile {
+	if filepath.Clean(s.TrainFile) == filepath.Clean(s.ValidFile) {
 		return flagError("", "--train-file and --valid-file must be two files")
 	}
 	return nil

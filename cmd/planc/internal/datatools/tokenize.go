@@ -81,6 +81,9 @@ func (t *Tokenize) Run(ctx context.Context, ui *console.Console, files []string)
 	if err != nil {
 		return nil, err
 	}
+	if err := checkOutputs("-o", t.outputs(perFile > 0), append(slices.Clone(files), t.Tokenizer)); err != nil {
+		return nil, err
+	}
 	in := input{ui: ui, files: files}
 	in.size, err = tokenfiles.Size(files)
 	if err != nil {
@@ -199,8 +202,25 @@ func (t *Tokenize) characters(ctx context.Context, in input) (*namedTokenizer, e
 	if err != nil {
 		return nil, noText(in.files)
 	}
-	path := strings.TrimSuffix(t.Out, filepath.Ext(t.Out)) + ".tokenizer.json"
+	path := t.vocabularyFile()
 	return &namedTokenizer{b, path, -1}, build.ReplaceBytes(path, text, 0o666)
+}
+
+// outputs returns the files that may be written.
+func (t *Tokenize) outputs(isSharded bool) []string {
+	files := tokenFiles(t.Out)
+	if t.Tokenizer == "char" {
+		files = append(files, t.vocabularyFile())
+	}
+	if isSharded {
+		files = append(files, shardFiles(t.Out)...)
+	}
+	return files
+}
+
+// vocabularyFile returns the path of the tokenizer of characters that is written next to the file of tokens.
+func (t *Tokenize) vocabularyFile() string {
+	return strings.TrimSuffix(t.Out, filepath.Ext(t.Out)) + ".tokenizer.json"
 }
 
 // encode converts the files to tokens, and shows its progress.

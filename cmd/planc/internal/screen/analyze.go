@@ -15,8 +15,12 @@ import (
 // that writes the fitted rates to a file.
 func Analysis(a *planner.Analysis, calibrate string) string {
 	var b strings.Builder
+	rates := "predicted at the rates of " + a.Rates
+	if a.Rates == "catalogue" {
+		rates = "predicted at the catalogue's rates of " + a.Cluster.Name
+	}
 	b.WriteString(layout.Flow("", 0, " · ", []string{a.Name, fmt.Sprintf("%s, steps %d to %d", a.Run, a.First,
-		a.Last)}) + "\n")
+		a.Last), rates}) + "\n")
 	b.WriteString(layout.Table([]layout.Column{layout.Left("PART"), layout.Right("PREDICTED"), layout.Right("MEASURED"),
 		layout.Right("ERROR"), layout.Right("OF STEP"), layout.Left("")}, analysisRows(a)))
 	b.WriteString("\n")

@@ -29,15 +29,15 @@ const (
 // uint16Vocab is the vocabulary from which Megatron stores 32-bit tokens (DType.optimal_dtype).
 const uint16Vocab = 65500
 
-// indexOf returns the path of the index that belongs to a file of Megatron tokens.
-func indexOf(path string) string { return strings.TrimSuffix(path, ".bin") + ".idx" }
+// IndexOf returns the path of the index that belongs to a file of Megatron tokens.
+func IndexOf(path string) string { return strings.TrimSuffix(path, ".bin") + ".idx" }
 
 func createMegatron(path string, vocab int) (Output, error) {
 	m := &megatron{width: 4}
 	if vocab < uint16Vocab {
 		m.width = 2
 	}
-	idx := indexOf(path)
+	idx := IndexOf(path)
 	var err error
 	for _, f := range []struct {
 		file *(*partial)

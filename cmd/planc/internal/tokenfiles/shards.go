@@ -40,7 +40,7 @@ func Create(format, path string, vocab int, shard int64) (Output, error) {
 	if format == "megatron" {
 		return createMegatron(path, vocab)
 	}
-	idx := indexOf(path)
+	idx := IndexOf(path)
 	if _, err := os.Stat(idx); err == nil {
 		return nil, &InputError{File: idx, Msg: fmt.Sprintf("this index of Megatron tokens would be taken for the "+
 			"index of %s: remove it, or choose another name", filepath.Base(path))}
