@@ -308,9 +308,9 @@ func (j *recipeCheck) retention() {
 
 // rollback checks that there are checkpoints to return to.
 func (j *recipeCheck) rollback() {
-	if j.Train.OnSpike == "rollback" && j.Train.Checkpoint.Every == 0 {
+	if s := j.Train.OnSpike; (s == "rollback" || s == "skip") && j.Train.Checkpoint.Every == 0 {
 		j.diags.Addf(j.Pos("train.on_spike"), Conflict,
-			"train.on_spike rollback needs train.checkpoint.every: without it there is no checkpoint to return to")
+			"train.on_spike %s needs train.checkpoint.every: without it there is no checkpoint to return to", s)
 	}
 }
 

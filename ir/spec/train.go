@@ -20,7 +20,7 @@ type Train struct {
 	EarlyStop         EarlyStop  `yaml:"early_stop" doc:"whether the run ends when the validation loss stops improving"`
 	Checkpoint        Checkpoint `yaml:"checkpoint" doc:"when state is saved"`
 	OnNonfinite       string     `yaml:"on_nonfinite" class:"r" enum:"skip,stop,rollback" now:"skip,stop" doc:"action if gradients are not finite: skip the step, stop the run, or roll back; skip ends the run at the tenth such step in a row" eg:"stop"`
-	OnSpike           string     `yaml:"on_spike" class:"r" enum:"warn,rollback" doc:"action if the loss spikes: warn, or roll back to the last checkpoint and go on with the samples after the spike" eg:"rollback"`
+	OnSpike           string     `yaml:"on_spike" class:"r" enum:"warn,rollback,skip" doc:"action if the loss spikes: warn; roll back to the last checkpoint and go on with the samples after the spike; or skip the batch of the spike, by repeating the steps from the last checkpoint without it" eg:"rollback"`
 	Engine            string     `yaml:"engine" class:"d" enum:"planc,megatron,megatron-fsdp,fsdp,deepspeed,hai-llm" meant:"torch=fsdp,pytorch=fsdp,torchtitan=fsdp,fsdp2=fsdp,accelerate=fsdp,megatron-lm=megatron,megatron-core=megatron,nemo=megatron" doc:"training engine whose plans are searched and priced; only planc's can be compiled" eg:"planc"`
 }
 

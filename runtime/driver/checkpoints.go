@@ -114,7 +114,6 @@ func (r *checkpoints) continueFrom(c *ckpt.Checkpoint, later int64, away bool) e
 	}
 	if text := r.otherSamples(m); text != "" {
 		r.report.Warn("the data differs from the checkpoint's, so reading starts at the first sample: " + text)
-		r.done.samples = 0
 	} else if text := r.otherContents(m); text != "" {
 		r.report.Warn(text)
 		r.metrics.Event(r.done.step, "data_changed", text)
@@ -131,8 +130,7 @@ func (r *checkpoints) continueFrom(c *ckpt.Checkpoint, later int64, away bool) e
 	r.lastSavedStep, r.goodStep, r.res.Checkpoint, r.res.Tokens = r.done.step, r.done.step, c.Path, m.Tokens
 	if last, known := m.Extra[evaluatedExtra]; known {
 		r.lastValidStep, _ = strconv.Atoi(last)
-		r.evalPending = isDue(r.s.Train.Eval.Every, r.done.step) && r.lastValidStep != r.done.step &&
-			r.done.step < r.total
+		r.evalPending = r.isUnevaluated()
 	}
 	if away {
 		r.lastSavedStep = -1 // so that the end of this run is saved, even at this same step
@@ -141,11 +139,19 @@ func (r *checkpoints) continueFrom(c *ckpt.Checkpoint, later int64, away bool) e
 	return nil
 }
 
+// isUnevaluated reports whether the last step lacks an evaluation that is due after it.
+func (r *job) isUnevaluated() bool {
+	return isDue(r.s.Train.Eval.Every, r.done.step) && r.lastValidStep != r.done.step && r.done.step < r.total
+}
+
 // load restores the tensors and the state of training of a checkpoint.
 func (r *checkpoints) load(c *ckpt.Checkpoint) error {
 	m := &c.Manifest
 	r.done = progress{step: int(m.Step), updates: int(m.Updates), samples: m.Samples, tokens: m.Tokens,
 		early: newEarlyStop(r.s.Train.EarlyStop)}
+	if r.otherSamples(m) != "" {
+		r.done.samples = 0
+	}
 	if err := r.crew.stores.Load(c); err != nil {
 		return fmt.Errorf("cannot continue %s: %w; use --resume never to start over, or --dir to train in "+
 			"another folder", c.Path, err)

@@ -278,17 +278,8 @@ func (r *run) announce() {
 
 // steps runs the remaining steps and the actions after the last.
 func (r *run) steps() error {
-	if r.evalPending {
-		if err := r.evaluator.evaluate(); err != nil {
-			return err
-		}
-		r.evaluator.stopEarly()
-		if r.checkpoints.addBest() {
-			r.checkpoints.lastSavedStep = -1 // the checkpoint of this step does not have its loss
-			if err := r.checkpoints.save(); err != nil {
-				return err
-			}
-		}
+	if err := r.finishEvaluation(); err != nil {
+		return err
 	}
 	for r.done.step < r.total {
 		if err := r.checkWriting(); err != nil {
@@ -305,7 +296,7 @@ func (r *run) steps() error {
 		}
 		err := r.stepper.oneStep()
 		if err == nil && r.recorder.rollsBack {
-			err = r.spikes.rollBack()
+			err = r.spikes.goBack()
 		}
 		if errors.Is(err, ErrStop) && r.done.step < r.total {
 			return r.stop()
@@ -317,11 +308,27 @@ func (r *run) steps() error {
 	return r.finish()
 }
 
+// finishEvaluation repeats the evaluation after the last step if it was interrupted.
+func (r *run) finishEvaluation() error {
+	if !r.evalPending {
+		return nil
+	}
+	if err := r.evaluator.evaluate(); err != nil {
+		return err
+	}
+	r.evaluator.stopEarly()
+	if !r.checkpoints.addBest() {
+		return nil
+	}
+	r.checkpoints.lastSavedStep = -1 // the checkpoint of this step does not have its loss
+	return r.checkpoints.save()
+}
+
 // finishAll finishes all steps that have begun, and rolls back if one of them was a spike.
 func (r *run) finishAll() error {
 	err := r.stepper.finishAll()
 	if err == nil && r.recorder.rollsBack {
-		return r.spikes.rollBack()
+		return r.spikes.goBack()
 	}
 	return err
 }

@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/planc-dev/planc/runtime/ckpt"
-	"github.com/planc-dev/planc/runtime/exit"
 	"github.com/planc-dev/planc/runtime/num"
 	"github.com/planc-dev/planc/runtime/report"
 )
@@ -93,7 +91,7 @@ func (r *recorder) watchLoss(s *report.Step) {
 		r.losses.stepBefore = r.goodStep
 		r.metrics.Event(s.Step, "spike", detail)
 		r.warnSpike(s, detail)
-		r.rollsBack = r.s.Train.OnSpike == "rollback" && r.lastScheduled(s.Step-1) > 0
+		r.rollsBack = r.s.Train.GoesBack() && r.lastScheduled(s.Step-1) > 0
 	case lossDiverges:
 		r.metrics.Event(s.Step, "divergence", detail)
 		r.report.Warn(fmt.Sprintf("step %d: training diverges: %d losses in a row are above the limit (%s). %s; %s",
@@ -171,98 +169,4 @@ func (w *lossWatch) resume(extra map[string]string) {
 func positive(text string) (float64, bool) {
 	x, err := strconv.ParseFloat(text, 64)
 	return x, err == nil && x > 0 && num.Finite(x)
-}
-
-// maxRollbacks is how often a run returns to the same checkpoint. PaLM's spikes (Chowdhery et al. 2022) did not come
-// back after one skip of the data around them, so a spike that does has another cause.
-const maxRollbacks = 3
-
-// lastScheduled returns the step of the last checkpoint that train.checkpoint.every requires up to a step, 0 for none.
-// Checkpoints for other reasons depend on when a run was interrupted.
-func (r *job) lastScheduled(step int) int {
-	every := r.s.Train.Checkpoint.Every
-	if every == 0 {
-		return 0
-	}
-	return step / every * every
-}
-
-// spikeGuard returns to earlier checkpoints after loss spikes.
-type spikeGuard struct {
-	*run
-	to    int // step of the checkpoint to which it has returned last
-	count int // how often it has returned there in a row
-}
-
-// rollBack returns to the last scheduled checkpoint after a loss spike. Training goes on with the samples after those
-// of the spike: the ones in between are not used. Later checkpoints count them as read. A run that was interrupted does
-// the same, because it has the same losses and the same scheduled checkpoint.
-func (r *spikeGuard) rollBack() error {
-	r.recorder.rollsBack = false
-	spike, samples := r.done.step, r.done.samples
-	if err := r.stepper.dropUnfinished(); err != nil {
-		return err
-	}
-	if err := r.crew.finishUpdates(); err != nil {
-		return err
-	}
-	if to := r.lastScheduled(spike - 1); r.to != to {
-		r.to, r.count = to, 0
-	}
-	r.count++
-	if r.count > maxRollbacks {
-		r.metrics.Event(spike, "stop", "spikes after rollbacks")
-		return exit.Errorf(exit.Nonfinite, "step %d: the loss spikes after %d rollbacks to the checkpoint of step %d, "+
-			"each to other samples. %s; or continue with --set train.on_spike=warn", spike, maxRollbacks, r.to,
-			smallerUpdatesAdvice(&r.s))
-	}
-	if err := r.checkpoints.reload(r.to, spike); err != nil {
-		return err
-	}
-	text := fmt.Sprintf("step %d: rolled back to the checkpoint of step %d because of the spike; samples %d to %d are "+
-		"left out", spike, r.done.step, r.done.samples, samples-1)
-	r.done.samples, r.evaluator.lastEvalStep = samples, -1
-	r.countSteps()
-	r.report.Warn(text, "step", spike, "to", r.done.step, "samples", samples)
-	r.metrics.Event(r.done.step, "rollback", text)
-	r.member.rows.Stop()
-	r.readSamples()
-	return nil
-}
-
-// reload restores the state of the run's checkpoint of a step. If it could not be written, an older or newer one from
-// before the spike takes its place. Later checkpoints are set aside, as when a run resumes: they are not of the past of
-// those that follow.
-func (r *checkpoints) reload(step, spike int) error {
-	if err := r.awaitPrevious(); err != nil {
-		return err
-	}
-	var c *ckpt.Checkpoint
-	var err error
-	if r.team.IsFirst() {
-		c, err = ckpt.Find(r.ckptDir, int64(step))
-		if err != nil {
-			newest, _, e := ckpt.Newest(r.ckptDir)
-			if e == nil && newest != nil && newest.Manifest.Step < int64(spike) {
-				c, err = newest, nil
-			}
-		}
-	}
-	if err == nil {
-		c, _, err = shareOrigin(r.team, c, false)
-	}
-	if err != nil {
-		return fmt.Errorf("cannot roll back: %w; continue with --set train.on_spike=warn", err)
-	}
-	if err := r.load(c); err != nil {
-		return err
-	}
-	r.losses = lossWatch{}
-	r.losses.resume(c.Manifest.Extra)
-	r.lastValidStep, _ = strconv.Atoi(c.Manifest.Extra[evaluatedExtra])
-	if err := r.setAside(c.Manifest.Step); err != nil {
-		return err
-	}
-	r.lastSavedStep, r.goodStep, r.res.Checkpoint = r.done.step, r.done.step, c.Path
-	return r.crew.push()
 }

@@ -50,7 +50,7 @@ func (r *recorder) recordStep(t *task) (*report.Step, error) {
 	r.adapts = r.scaler.adapts()
 	r.scaler.update(s.Skipped)
 	r.done.step = t.id
-	r.done.samples += int64(r.p.Batch.GlobalBatch)
+	r.done.samples += t.leftOut + int64(r.p.Batch.GlobalBatch)
 	r.done.tokens += int64(tokens)
 	if !s.Skipped {
 		r.done.updates++

@@ -97,7 +97,7 @@ func (r *saver) retain(step int) bool {
 	if r.losses.high > 0 {
 		keep.Steps = []int64{int64(r.losses.stepBefore)}
 	}
-	if to := r.lastScheduled(step); to > 0 && r.s.Train.OnSpike == "rollback" {
+	if to := r.lastScheduled(step); to > 0 && r.s.Train.GoesBack() {
 		keep.Steps = append(keep.Steps, int64(to))
 	}
 	r.background.start(func() func() error {

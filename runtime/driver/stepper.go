@@ -24,7 +24,8 @@ type stepper struct {
 	after    func(*report.Step) error // performs the actions that are due after a step
 
 	tasks       []task           // unfinished steps, in order
-	retries     []*feed.Batch    // batches of aborted steps, which must be retried
+	retries     []task           // aborted steps, which must be retried
+	leftOut     map[int64]bool   // first samples of the batches that are left out because of spikes
 	lostSeconds float64          // time spent on aborted steps
 	task        task             // step that onRank begins
 	onRank      func(*rank.Rank) // begins the step on a rank
@@ -37,6 +38,7 @@ type task struct {
 	begun time.Time
 	// seconds in addition to the device's own: before its start there, and in attempts that were aborted
 	lead      float64
+	leftOut   int64 // samples that were left out before the batch
 	hyper     rank.Hyper
 	scale     float64 // of the loss
 	afterSkip rank.AfterSkip
@@ -95,21 +97,9 @@ func (r *stepper) beginStep() error {
 	}
 	t := task{begun: time.Now(), id: r.done.step + len(r.tasks) + 1}
 	if len(r.retries) > 0 {
-		t.batch, r.retries = r.retries[0], r.retries[1:]
-	} else {
-		var err error
-		end := r.tracer.begin("wait for batch", t.id)
-		t.batch, err = r.member.nextBatch()
-		end()
-		if err != nil {
-			if errors.Is(err, feed.ErrStopRequested) {
-				return err
-			}
-			if failed := r.finishAll(); failed != nil {
-				return failed
-			}
-			return readFailure{err}
-		}
+		t.batch, t.leftOut, r.retries = r.retries[0].batch, r.retries[0].leftOut, r.retries[1:]
+	} else if hasBatch, err := r.takeBatch(&t); err != nil || !hasBatch {
+		return err
 	}
 	if len(r.tasks) == 0 {
 		t.lead = time.Since(t.begun).Seconds()
@@ -131,6 +121,48 @@ func (r *stepper) beginStep() error {
 	}
 	defer r.tracer.begin("step", t.id)()
 	return r.nameStep(r.crew.do(r.onRank), t.id)
+}
+
+// takeBatch takes the next batch that is not left out. hasBatch is false if there is none, which ends the run.
+func (r *stepper) takeBatch(t *task) (hasBatch bool, err error) {
+	first, size := r.done.samples, int64(r.p.Batch.GlobalBatch)
+	for i := range r.tasks {
+		first += r.tasks[i].leftOut + size
+	}
+	for {
+		end := r.tracer.begin("wait for batch", t.id)
+		t.batch, err = r.member.nextBatch()
+		end()
+		if errors.Is(err, feed.ErrStopRequested) {
+			return false, err
+		}
+		if err != nil {
+			if failed := r.finishAll(); failed != nil {
+				return false, failed
+			}
+			return false, readFailure{err}
+		}
+		if !r.leftOut[first] {
+			return true, nil
+		}
+		r.member.rows.PutBack(t.batch)
+		first += size
+		t.leftOut += size
+		if r.s.Train.Epochs > 0 {
+			r.total = t.id - 1 + r.stepsOf(r.end-first)
+		}
+		if r.total < t.id {
+			return false, r.finishAll()
+		}
+	}
+}
+
+// leaveOut leaves the batch that begins with a sample out of training.
+func (r *stepper) leaveOut(first int64) {
+	if r.leftOut == nil {
+		r.leftOut = map[int64]bool{}
+	}
+	r.leftOut[first] = true
 }
 
 // waitStep waits until all ranks have the result of the first unfinished step.
@@ -188,7 +220,7 @@ func (r *stepper) retrySteps() error {
 				return err
 			}
 		}
-		r.retries = append(r.retries, r.tasks[i].batch)
+		r.retries = append(r.retries, r.tasks[i])
 		r.lostSeconds += r.tasks[i].lead + r.crew.mine[0].StepResult().Seconds
 	}
 	r.tasks = r.tasks[:0]

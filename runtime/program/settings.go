@@ -39,7 +39,7 @@ type TrainSettings struct {
 	Checkpoint  CheckpointSettings `json:"checkpoint"`
 	Experts     ExpertSettings     `json:"experts"`
 	OnNonfinite string             `json:"on_nonfinite"` // "skip" or "stop"
-	OnSpike     string             `json:"on_spike"`     // "warn", which "" means too, or "rollback"
+	OnSpike     string             `json:"on_spike"`     // "warn", which "" means too, RollBackOnSpikes or SkipSpikes
 	Precision   PrecisionSettings  `json:"precision"`
 }
 
@@ -132,4 +132,15 @@ type CheckpointSettings struct {
 // HasInterval reports whether checkpoints are saved at intervals.
 func (c *CheckpointSettings) HasInterval() bool {
 	return c.Every > 0 || c.EveryMinutes > 0 || c.EveryEpochs > 0
+}
+
+// Values of TrainSettings.OnSpike with which a run returns to an earlier checkpoint.
+const (
+	RollBackOnSpikes = "rollback" // goes on with the samples after the spike
+	SkipSpikes       = "skip"     // leaves out only the batch of the spike
+)
+
+// GoesBack reports whether a run returns to an earlier checkpoint after a loss spike.
+func (t *TrainSettings) GoesBack() bool {
+	return t.OnSpike == RollBackOnSpikes || t.OnSpike == SkipSpikes
 }

@@ -109,7 +109,7 @@ var SettingsTable = []Setting{
 	{Path: "train.checkpoint.best", Values: []string{"valid_loss"}, Unset: true},
 	{Path: "train.checkpoint.top_k", Bounds: Bounds{Min: 1, Max: 1e9}, Unset: true},
 	{Path: "train.on_nonfinite", Values: []string{"skip", "stop"}, Unset: true, Steers: true},
-	{Path: "train.on_spike", Values: []string{"warn", "rollback"}, Unset: true, Steers: true},
+	{Path: "train.on_spike", Values: []string{"warn", RollBackOnSpikes, SkipSpikes}, Unset: true, Steers: true},
 }
 
 // FindSetting returns the row of a path, nil if there is none.

@@ -87,13 +87,13 @@ func checkRetention(c *program.CheckpointSettings) error {
 	return nil
 }
 
-// checkRollback refuses to roll back if there are no checkpoints.
+// checkRollback refuses to return to checkpoints if there are none.
 func checkRollback(t *program.TrainSettings) error {
-	if t.OnSpike != "rollback" || t.Checkpoint.Every > 0 {
+	if !t.GoesBack() || t.Checkpoint.Every > 0 {
 		return nil
 	}
-	return errors.New("train.on_spike is rollback, but train.checkpoint.every is 0, so there is no checkpoint to " +
-		"return to; set train.checkpoint.every, such as 500")
+	return fmt.Errorf("train.on_spike is %s, but train.checkpoint.every is 0, so there is no checkpoint to "+
+		"return to; set train.checkpoint.every, such as 500", t.OnSpike)
 }
 
 // checkEarlyStop refuses settings that have no effect without another one.
