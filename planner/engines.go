@@ -108,7 +108,7 @@ func (q *Question) Refusals(engine string, plan ir.Plan) (broken []BrokenRule) {
 		return nil
 	}
 	d := search.DimsOf(q.Problem().Model)
-	shape := &engines.Shape{Layers: d.Layers, KVHeads: d.KVHeads, Group: d.Group, Given: !q.Plan.StageLayers.Free()}
+	shape := &engines.Shape{KVHeads: d.KVHeads, Group: d.Group}
 	for _, r := range e.PlanRules() {
 		if !r.OK(&plan, shape) {
 			broken = append(broken, BrokenRule{r.Key, r.Why(&plan, shape, fmt.Sprint(plan.JSON()[r.Key]))})

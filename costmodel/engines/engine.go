@@ -48,7 +48,7 @@ type Blocks struct {
 	PadVocab        int
 	SplitsExperts   bool // the backward pass of layers with experts may be split in two
 	RecomputesUp    bool // MLA's up-projections are recomputed
-	Even            bool // layers must be split evenly over chunks, unless the job gives stage_layers
+	Even            bool // layers are split evenly over chunks if they divide, unless the job gives stage_layers
 	RecomputesNorms bool // norms are recomputed, and only their inputs are saved
 	// the activation of the MLP and of experts is recomputed, and its inputs are saved in FP8 if operands are
 	RecomputesActivation bool

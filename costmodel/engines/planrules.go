@@ -10,10 +10,8 @@ import (
 
 // Shape holds what the rules of engines need to know in addition to the plan.
 type Shape struct {
-	Layers  int
-	KVHeads int  // 0: the model has no attention
-	Group   int  // query heads per K/V head
-	Given   bool // the job gives stage_layers
+	KVHeads int // 0: the model has no attention
+	Group   int // query heads per K/V head
 }
 
 // PlanRule is a rule for the plans that an engine can run.
@@ -58,13 +56,6 @@ var megatronRules = []PlanRule{
 		mostZero(1), nil},
 	schedulesOf("megatron", "Megatron-LM, core/pipeline_parallel/schedules.py: get_forward_backward_func", "1f1b",
 		"interleaved"),
-	{Engine: "megatron", Key: "pp", When: "engine megatron splits layers evenly",
-		Instead: "plan.stage_layers gives another split, Megatron's --pipeline-model-parallel-layout",
-		Source: "Megatron-LM, arguments.py: num_layers must be divisible by the pipeline size; " +
-			"core/transformer/transformer_config.py",
-		OK: func(p *ir.Plan, m *Shape) bool {
-			return m.Given || p.PP == 1 || m.Layers%(p.PP*p.VPP) == 0
-		}, Value: unevenChunks},
 	expertsWithSP("megatron"),
 	selectiveWhole("megatron", "Megatron-LM, arguments.py: --recompute-granularity selective takes no "+
 		"--recompute-num-layers"),
@@ -133,15 +124,6 @@ var haiRules = []PlanRule{
 		"DeepSeek-V3 Technical Report, 3.2: pipeline, expert and data parallelism",
 		func(p *ir.Plan, _ *Shape) bool { return p.CP == 1 }, nil},
 	schedulesOf("hai-llm", "DeepSeek-V3 Technical Report, 3.2.1: DualPipe, whose bubble is that of zb-h1", "zb-h1"),
-}
-
-// unevenChunks returns the number of chunks by which the layers are not divisible.
-func unevenChunks(p *ir.Plan, m *Shape) string {
-	pp := fmt.Sprint(p.PP)
-	if p.VPP > 1 {
-		pp += fmt.Sprintf(" · vpp %d", p.VPP)
-	}
-	return fmt.Sprintf("%s: %d layers do not divide into %d chunks", pp, m.Layers, p.PP*p.VPP)
 }
 
 // HeadsName returns what messages call the K/V heads of a model, by the query heads per K/V head: those of a model

@@ -3,6 +3,7 @@ package interop_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -200,8 +201,34 @@ func (d *draw) drawPipeline(r *rand.Rand, p *ir.Plan, dims *space.Dims, limits j
 			counts[from]--
 			counts[to]++
 		}
+		if limits.engine == "megatron" {
+			d.emptyEnds(r, counts)
+		}
 	}
 	p.StageLayers = space.JoinCounts(counts)
+}
+
+// emptyEnds moves the layers of the first or the last chunk to the next one, or of both. Those chunks then have only
+// the embedding or the output.
+func (d *draw) emptyEnds(r *rand.Rand, counts []int) {
+	last := len(counts) - 1
+	if last < 2 {
+		return
+	}
+	if r.IntN(3) == 0 {
+		counts[1] += counts[0]
+		counts[0] = 0
+	}
+	if r.IntN(3) == 0 {
+		counts[last-1] += counts[last]
+		counts[last] = 0
+	}
+}
+
+// isUneven reports whether the chunks have different numbers of layers.
+func (d *draw) isUneven() bool {
+	counts := space.ParseCounts(&d.plan)
+	return slices.Min(counts) < slices.Max(counts)
 }
 
 // drawSharding draws a ZeRO stage and its groups.
@@ -248,13 +275,13 @@ func (d *draw) breakKey(r *rand.Rand) {
 
 // Draws of every engine reach every choice that the engine has, and illegal ones break many rules.
 func TestDraws(t *testing.T) {
-	r := rand.New(rand.NewPCG(24, 1))
 	for engine, want := range map[string]string{
 		"megatron": "interleaved 1f1b cp_gather cp_ring cp_heads zero_0 zero_1 selective full given ep sp " +
-			"groups every",
+			"groups every uneven ends",
 		"deepspeed": "1f1b zero_0 zero_1 zero_2 zero_3 full selective sp cp_heads",
 		"fsdp":      "1f1b interleaved gpipe zb-v zero_2 zero_3 cp_gather cp_ring full given sp groups",
 	} {
+		r := rand.New(rand.NewPCG(24, 1)) // of each engine, because the order of a map is another one in each run
 		seen := map[string]int{}
 		const draws = 150
 		for range draws {
@@ -264,7 +291,9 @@ func TestDraws(t *testing.T) {
 			seen["cp_"+p.CPKind]++
 			seen[fmt.Sprint("zero_", p.Zero)]++
 			seen[p.Recompute]++
+			counts := space.ParseCounts(p)
 			for name, is := range map[string]bool{"given": d.given, "ep": p.EP > 1, "sp": p.SP,
+				"uneven": d.isUneven() && !d.given, "ends": counts[0] == 0 || counts[len(counts)-1] == 0,
 				"groups": p.Zero > 0 && p.ZeroGroup < p.Replicas(), "every": p.RecomputeEvery > 1} {
 				if is {
 					seen[name]++

@@ -14,6 +14,7 @@ import (
 	"github.com/planc-dev/planc/interop/shell"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/passes/search/space"
+	"github.com/planc-dev/planc/planner"
 )
 
 // megatronArgs are the settings that Megatron-LM has after validation.
@@ -189,6 +190,42 @@ func TestMegatronReadsLegalPlans(t *testing.T) {
 	}
 	t.Log(unwritten)
 	refused.compare(t, map[string]string{})
+}
+
+// The layers of DeepSeek-V3 do not divide over any pipeline. The search balances the stages, and Megatron-LM and planc
+// read the plan from the script.
+func TestMegatronReadsUnevenStages(t *testing.T) {
+	t.Parallel()
+	o := startOracle(t, "megatron")
+	const job = "model: deepseek-v3\ntrain: {seq_len: 4096, global_batch: 1024, engine: megatron}\n" +
+		"cluster: {node: dgx-h100, nodes: 64}\n"
+	for _, vpp := range []string{"1", "2"} {
+		text := job + "plan: {vpp: " + vpp + ", pp: [2, 4, 8, 16]}\n"
+		q, err := planner.Load("job.yaml", func(string) ([]byte, error) { return []byte(text), nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		best, err := planner.BestOf(q, nil)
+		if err != nil || best.Plan == nil {
+			t.Fatalf("vpp %s: %s, %v", vpp, best.Message, err)
+		}
+		d := &draw{question: q, problem: q.Problem(), plan: best.Plan.Plan}
+		if !d.isUneven() {
+			t.Errorf("vpp %s: %s", vpp, d)
+		}
+		script, err := megatron.Write(d.target())
+		if err != nil {
+			t.Fatalf("%v\n%s", err, d)
+		}
+		got, refusal := askMegatron(t, o, script, q.Hardware.Devices())
+		if refusal != "" {
+			t.Fatalf("%s\n%s", refusal, script)
+		}
+		if p := got.plan(d); p != d.plan {
+			t.Errorf("Megatron-LM reads\n%s\nof\n%s\n%s", p.Text(), d, script)
+		}
+		holdImport(t, d, script)
+	}
 }
 
 // holdImport checks that planc reads a drawn plan from a script.

@@ -42,12 +42,9 @@ var acceptedByMegatron = map[string]string{
 		"splits tp",
 	"sp: sp false: engine megatron trains experts with":       "layers of experts check it in their first forward pass",
 	"pp: pp N · vpp N is N":                                   "Megatron-LM runs a layout with empty chunks",
-	"pp: pp N · vpp N exceeds the":                            "Megatron-LM runs a layout with empty chunks",
-	"pp: pp N: N layers do not divide":                        "the export writes a layout, which Megatron-LM runs",
 	"stage_layers: stage_layers N leaves chunk N empty: with": "Megatron-LM runs a layout with empty chunks",
 	"schedule: interleaved: pp N must divide N micro-batches": "Megatron-LM checks it when the step runs",
 	"cp_kind: ep N takes a part of cp":                        "its ranks of experts do not follow cp",
-	"pp: pp N · vpp N: N layers":                              "the export writes a layout, which Megatron-LM runs",
 	"etp: etp N must divide an expert's width":                "layers check it when they are made",
 	"ep: ep N · etp N does not":                               "it is checked when process groups are made",
 	"cp: cp N with cp_kind heads must split":                  "Transformer Engine checks it when the model runs",
@@ -66,7 +63,8 @@ func TestMegatronRefusesIllegalPlans(t *testing.T) {
 	r := rand.New(rand.NewPCG(24, 3))
 	accepted := newDifferences()
 	counts := map[string]int{}
-	for n := 0; n < megatronDraws; {
+	const draws = 2 * megatronDraws // some differences are rare
+	for n := 0; n < draws; {
 		d, _ := drawIllegal(t, r, jobLimits{engine: "megatron"})
 		d.derive()
 		reasons := d.broken()

@@ -3,6 +3,7 @@ package bridge
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/planc-dev/planc/interop"
@@ -262,11 +263,29 @@ func (r *reader) checkLengths() {
 		path, model.Text)
 }
 
+// predictedLayers returns the number of layers of multi-token prediction.
+func (r *reader) predictedLayers() int {
+	n := r.doc.Root.Find("model.mtp_num_layers")
+	if n == nil {
+		return 0
+	}
+	layers, err := strconv.Atoi(n.Text)
+	if err != nil {
+		return 0
+	}
+	return layers
+}
+
 // megatronImport makes the import from Megatron-LM's settings, and adds the other keys in the order of the file.
 func megatronImport(r *reader, f interop.File, o interop.Options) (*interop.Import, error) {
 	im, err := megatron.ImportSettings(name, []interop.File{f}, r.settings, spell, o)
 	if err != nil {
 		return nil, err
+	}
+	if n := r.predictedLayers(); n > 0 {
+		im.Values = func(t *interop.Target) []interop.Value {
+			return megatron.WithPredictedLayers(values(t), n, layoutPath)
+		}
 	}
 	im.Keys = append(im.Keys, r.others...)
 	slices.SortStableFunc(im.Keys, func(a, b interop.Key) int {

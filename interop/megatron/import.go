@@ -181,11 +181,12 @@ func (im *importer) missingShape(o interop.Options) {
 		im.name(next))
 }
 
-// keepWays makes edits say what the script says in its way: the virtual stages by their number of layers, and the batch
-// by a schedule.
+// keepWays makes edits say what the script says in its way: the virtual stages by their number of layers, the batch by
+// a schedule, and the layers of multi-token prediction in a layout of stages.
 func (im *importer) keepWays() {
 	byLayers, bySchedule := im.s.has(layersOfChunk), im.s.has(scheduleDest)
-	if !byLayers && !bySchedule {
+	predicted := im.s.number(predictedLayers)
+	if !byLayers && !bySchedule && predicted == 0 {
 		return
 	}
 	values, d := Values, im.dialect
@@ -198,6 +199,7 @@ func (im *importer) keepWays() {
 		if byLayers {
 			all = withLayersOfChunk(all, &t.Plan, spell)
 		}
+		all = WithPredictedLayers(all, predicted, spell(layoutOfStages))
 		if bySchedule {
 			all = slices.DeleteFunc(all, func(v interop.Value) bool { return v.Key == spell(globalDest) })
 		}

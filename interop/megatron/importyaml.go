@@ -266,7 +266,9 @@ func (r *yamlReader) path(dest string) string {
 
 // values returns the keys that say a plan. Megatron-LM needs every key, so that one without a value is null.
 func (r *yamlReader) values(t *interop.Target) (out []interop.Value) {
-	for _, v := range withLayersOfChunk(SettingValues(t), &t.Plan, func(dest string) string { return dest }) {
+	all := withLayersOfChunk(SettingValues(t), &t.Plan, func(dest string) string { return dest })
+	all = WithPredictedLayers(all, r.src.settings.number(predictedLayers), layoutOfStages)
+	for _, v := range all {
 		if v.Env || v.Key == chunksOfStage { // variables are in the script
 			continue
 		}

@@ -92,9 +92,9 @@ func (v *valueList) pipeline(p *ir.Plan, t *interop.Target) {
 	}
 	v.absent("vpp", layersOfChunk)
 	if even {
-		v.absent("stage_layers", "pipeline_model_parallel_layout")
+		v.absent("stage_layers", layoutOfStages)
 	} else {
-		v.text("pipeline_model_parallel_layout", layoutText(counts), "stage_layers", "vpp", "schedule")
+		v.text(layoutOfStages, layoutText(counts), "stage_layers", "vpp", "schedule")
 	}
 	v.absent("stage_layers", "decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers",
 		"account_for_embedding_in_pipeline_split", "account_for_loss_in_pipeline_split")
@@ -105,6 +105,12 @@ func (v *valueList) pipeline(p *ir.Plan, t *interop.Target) {
 const (
 	chunksOfStage = "num_virtual_stages_per_pipeline_rank"
 	layersOfChunk = "num_layers_per_virtual_pipeline_stage"
+)
+
+// The settings of the layers of each chunk, and of the number of layers of multi-token prediction.
+const (
+	layoutOfStages  = "pipeline_model_parallel_layout"
+	predictedLayers = "mtp_num_layers"
 )
 
 // withLayersOfChunk returns values that say the virtual stages by their number of layers.
@@ -119,6 +125,16 @@ func withLayersOfChunk(all []interop.Value, p *ir.Plan, spell func(dest string) 
 	all[from].IsAbsent, all[from].Text = true, ""
 	all[to].IsAbsent, all[to].Text = false, strconv.Itoa(chunks(p)[0])
 	all[to].Plan = []string{"pp", "vpp", "schedule"}
+	return all
+}
+
+// WithPredictedLayers returns values whose layout of stages has the layers of multi-token prediction, in the last
+// stage. Megatron-LM refuses a layout without them. layout is the layout's key.
+func WithPredictedLayers(all []interop.Value, layers int, layout string) []interop.Value {
+	at := slices.IndexFunc(all, func(v interop.Value) bool { return v.Key == layout && !v.IsAbsent })
+	if at >= 0 && layers > 0 {
+		all[at].Text = strings.TrimSuffix(all[at].Text, "L") + strings.Repeat("m", min(layers, maxLayout)) + "L"
+	}
 	return all
 }
 

@@ -73,6 +73,33 @@ func TestValuesOfAnotherPlan(t *testing.T) {
 	}
 }
 
+// A layout of stages in a script with multi-token prediction has its layers, which Megatron-LM requires.
+func TestLayoutHasPredictedLayers(t *testing.T) {
+	for text, want := range map[string]string{
+		script(t): "Et*21|t*20|t*20|t*19L",
+		strings.Replace(script(t), "--bf16", "--mtp-num-layers 2 --bf16", 1): "Et*21|t*20|t*20|t*19mmL",
+	} {
+		im := importText(t, text, interop.Options{})
+		values := im.Values
+		if values == nil {
+			values = Values
+		}
+		for _, v := range values(target(t, text, "8xdgx-h100", func(p *ir.Plan) {
+			llama70(p)
+			p.StageLayers = "21,20,20,19"
+		})) {
+			if err := im.Doc.Set(v); err != nil {
+				t.Error(err)
+			}
+		}
+		edited := importText(t, string(im.Doc.Bytes()), interop.Options{})
+		if f, _ := edited.Field("plan.stage_layers"); f.Value != "[21, 20, 20, 19]" ||
+			!strings.Contains(string(im.Doc.Bytes()), want) {
+			t.Errorf("%s, want %s:\n%s", f.Value, want, im.Doc.Bytes())
+		}
+	}
+}
+
 // A written script is read as its plan.
 func TestWrittenScript(t *testing.T) {
 	got, err := Write(target(t, script(t), "8xdgx-h100", llama70))

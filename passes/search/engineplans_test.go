@@ -3,12 +3,15 @@ package search
 import (
 	"errors"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/planc-dev/planc/costmodel/engines"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
+	"github.com/planc-dev/planc/passes/search/price"
+	"github.com/planc-dev/planc/passes/search/space"
 )
 
 // shapes returns the plans of a space without solved values: the split of the layers and the recompute counts.
@@ -76,7 +79,7 @@ func offersWhatItRuns(t *testing.T, p *Problem) {
 	d := DimsOf(p.Model)
 	runs := func(plan ir.Plan) bool {
 		for _, r := range e.PlanRules() {
-			if !r.OK(&plan, &engines.Shape{Layers: d.Layers, KVHeads: d.KVHeads}) {
+			if !r.OK(&plan, &engines.Shape{KVHeads: d.KVHeads}) {
 				return false
 			}
 		}
@@ -103,8 +106,9 @@ func offersWhatItRuns(t *testing.T, p *Problem) {
 func TestEnginesAreBruteForce(t *testing.T) {
 	r := rand.New(rand.NewPCG(21, 22))
 	for _, e := range engines.Engines[1:] {
-		for range 6 {
-			p := problem(cluster(t, "dgx-a100", 2, 2), llamaConfig(4, 64, 8, 4, 96, 64, 32), 32, 8, mixed)
+		for i := range 6 {
+			layers := 4 + i%2 // 5 do not divide into stages
+			p := problem(cluster(t, "dgx-a100", 2, 2), llamaConfig(layers, 64, 8, 4, 96, 64, 32), 32, 8, mixed)
 			p.Engine, p.Precision = e, e.State(mixed)
 			p.Cluster.GPU.MemoryGiB = 6
 			narrow(t, r, p, 60, nil)
@@ -115,7 +119,7 @@ func TestEnginesAreBruteForce(t *testing.T) {
 	}
 }
 
-// Megatron splits layers evenly, unless the job gives the split.
+// Megatron splits layers evenly if they divide, unless the job gives the split.
 func TestEvenStages(t *testing.T) {
 	p := problem(cluster(t, "dgx-h100", 1, 0), llamaConfig(10, 1024, 8, 8, 4096, 128000, 512), 512, 64, mixed)
 	p.Pins = Pins{"pp": {"2"}}
@@ -132,6 +136,49 @@ func TestEvenStages(t *testing.T) {
 	}
 }
 
+// If layers do not divide over the stages, Megatron's stages are balanced as planc's are. Each split is the best of all
+// by brute force over the splits: no other one has a faster slowest stage, so the step is faster with none.
+func TestUnevenStagesAreBalanced(t *testing.T) {
+	p := problem(cluster(t, "dgx-h100", 1, 0), llamaConfig(11, 1024, 8, 8, 4096, 128000, 512), 512, 64, mixed)
+	p.Engine = engines.EngineOf("megatron")
+	p.Precision = p.Engine.State(mixed)
+	p.Pins = Pins{"tp": {"1"}, "pp": {"2", "4"}, "vpp": {"1"}, "micro_batch": {"1"}, "recompute": {"none"},
+		"zero": {"1"}}
+	best := must(t, p).Best
+	tried := 0
+	for _, pp := range []int{2, 4} {
+		for _, split := range splits(11, pp) {
+			q := *p
+			q.Pins = p.Pins.Merge(Pins{"pp": {strconv.Itoa(pp)}, "stage_layers": {space.JoinCounts(split)}})
+			other, err := Search(&q)
+			if err != nil {
+				continue // does not fit, or has an empty stage
+			}
+			tried++
+			if other.Best.Predict.StepS < best.Predict.StepS*(1-price.Tie) {
+				t.Errorf("%s takes %v, the best plan %s %v", other.Best.Plan, other.Best.Predict.StepS, best.Plan,
+					best.Predict.StepS)
+			}
+		}
+	}
+	if tried < 50 {
+		t.Errorf("only %d splits were tried", tried)
+	}
+}
+
+// splits returns all ways to split blocks over stages, with at least one each.
+func splits(blocks, stages int) (out [][]int) {
+	if stages == 1 {
+		return [][]int{{blocks}}
+	}
+	for first := 1; first <= blocks-stages+1; first++ {
+		for _, rest := range splits(blocks-first, stages-1) {
+			out = append(out, append([]int{first}, rest...))
+		}
+	}
+	return out
+}
+
 // A pin that an engine cannot follow is refused by name, with what to set instead.
 func TestEngineRefusesPins(t *testing.T) {
 	for _, x := range []struct {
@@ -141,8 +188,6 @@ func TestEngineRefusesPins(t *testing.T) {
 			"megatron-fsdp runs zero 2 and 3)"},
 		{"megatron", "schedule", "zb-v",
 			"schedule zb-v: engine megatron runs pipelines as 1f1b and interleaved (engine planc runs every schedule)"},
-		{"megatron", "pp", "4", "pp 4: 10 layers do not divide into 4 chunks: engine megatron splits layers evenly " +
-			"(plan.stage_layers gives another split, Megatron's --pipeline-model-parallel-layout)"},
 		{"megatron-fsdp", "pp", "2", "pp 2: engine megatron-fsdp has no pipeline (pp 1, or engine megatron)"},
 		{"deepspeed", "schedule", "interleaved",
 			"schedule interleaved: engine deepspeed runs pipelines as 1f1b (engine planc runs every schedule)"},
@@ -151,11 +196,7 @@ func TestEngineRefusesPins(t *testing.T) {
 		{"fsdp", "tp", "8", "tp 8 does not divide the 4 K/V heads: engine fsdp splits heads evenly over tp and does " +
 			"not repeat them (a tp that divides them, or engine megatron)"},
 	} {
-		layers := 8
-		if x.key == "pp" {
-			layers = 10
-		}
-		p := problem(cluster(t, "dgx-h100", 1, 0), llamaConfig(layers, 1024, 16, 4, 4096, 128000, 512), 512, 64, mixed)
+		p := problem(cluster(t, "dgx-h100", 1, 0), llamaConfig(8, 1024, 16, 4, 4096, 128000, 512), 512, 64, mixed)
 		p.Engine, p.Pins = engines.EngineOf(x.engine), Pins{x.key: {x.value}}
 		p.Precision = p.Engine.State(mixed)
 		_, err := Search(p)

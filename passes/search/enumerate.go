@@ -222,7 +222,8 @@ func (e *enumeration) microBatchesFor(share int) []int {
 	return e.microBatches[share]
 }
 
-// split returns a plan's stage_layers: the pinned split, or the one that balances the stages.
+// split returns a plan's stage_layers: the pinned split, an even one if the engine prefers it and it exists, or the one
+// that balances the stages.
 func (e *enumeration) split(plan *ir.Plan) []int {
 	if vs, pinned := e.p.Pins["stage_layers"]; pinned {
 		plan.StageLayers = vs[0]
@@ -238,7 +239,7 @@ func (e *enumeration) split(plan *ir.Plan) []int {
 	if !e.degreesLegal || plan.Schedule == "zb-v" && plan.VPP != 2 {
 		return space.EvenSplit(e.set.Layers, n) // illegal anyhow
 	}
-	if e.p.PricedEngine().Even {
+	if e.p.PricedEngine().Even && e.set.Layers%n == 0 {
 		return space.EvenSplit(e.set.Layers, n)
 	}
 	return e.s.balancer.balance(plan, e.s.LayerTotals(e.degreeClass(plan), plan))

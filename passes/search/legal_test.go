@@ -144,7 +144,7 @@ func TestSuggestedValuesAreLegal(t *testing.T) {
 		{llama(2, 64, "megatron"), Pins{"cp": {"3"}, "tp": {"4"}}, "tp 4 · cp 3 is 12 ranks per replica, which must " +
 			"divide 16 devices: use cp 2 or 4"},
 		{llama(3, 64, "megatron"), Pins{"tp": {"4"}, "pp": {"4"}}, "tp 4 · pp 4 is 16 ranks per replica, which must " +
-			"divide 24 devices"},
+			"divide 24 devices: use pp 3 or 6"},
 		{llama(3, 66, "planc"), Pins{"tp": {"4"}, "pp": {"4"}}, "tp 4 · pp 4 is 16 ranks per replica, which must " +
 			"divide 24 devices: use pp 3 or 6"},
 		{llama(2, 64, "megatron"), Pins{"tp": {"6"}}, "tp 6 must divide 16 devices: use tp 4 or 8"},

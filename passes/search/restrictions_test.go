@@ -38,8 +38,8 @@ func TestRestricted(t *testing.T) {
 		{8, 1024, "planc", Pins{"tp": {"1"}, "cp_kind": {"none"}}, []string{split, groups}},
 		{8, 1024, "planc", Pins{"sp": {"true"}, "recompute": {"selective"}}, []string{split, short}},
 		{8, 65536, "planc", nil, []string{split, groups, parts}},
-		{8, 1024, "megatron", nil, []string{"stage_layers: all but even splits, as the engine splits by default",
-			groups, parts, short}},
+		{8, 1024, "megatron", nil, []string{"stage_layers: all but the even split; if blocks do not divide, all but " +
+			"the one whose slowest stage is fastest, memory aside", groups, parts, short}},
 		{1, 1024, "planc", nil, []string{groups}},
 		{8, 1024, "planc", Pins{"tp": {"1"}, "pp": {"1"}, "cp_kind": {"none", "ring"}}, []string{groups, short}},
 		{8, 1024, "planc", Pins{"tp": {"1"}, "pp": {"1"}, "cp_kind": {"ring", "heads"}}, []string{groups}},

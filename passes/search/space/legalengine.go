@@ -13,9 +13,7 @@ import (
 // NewRuleContext returns the rule context of a problem, including its engine's rules.
 func NewRuleContext(p *Problem, d Dims) *RuleContext {
 	s := &RuleContext{Dims: d, Devices: p.Cluster.Devices(), Nodes: p.Cluster.Nodes, Batch: p.GlobalBatch, Rules: rules,
-		pins: p.Pins,
-		shape: engines.Shape{Layers: d.Layers, KVHeads: d.KVHeads, Group: d.Group,
-			Given: p.Pins["stage_layers"] != nil}}
+		pins: p.Pins, shape: engines.Shape{KVHeads: d.KVHeads, Group: d.Group}}
 	for _, r := range p.PricedEngine().PlanRules() {
 		s.engine = append(s.engine, Rule{r.Key, r.When, func(p *ir.Plan, s *RuleContext) bool {
 			return r.OK(p, &s.shape)

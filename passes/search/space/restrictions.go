@@ -17,14 +17,15 @@ type restriction struct {
 
 // restrictions are all restrictions, in the order in which they are reported.
 var restrictions = []restriction{
-	{"stage_layers: all but even splits, as the engine splits by default", func(p *Problem, d *Dims) bool {
+	{"stage_layers: all but the even split; if blocks do not divide, all but the one whose slowest stage is fastest, " +
+		"memory aside", func(p *Problem, d *Dims) bool {
 		return p.PricedEngine().Even && p.IsFree("stage_layers") && p.allowsAbove1("pp", d.MaxChunks())
 	}},
 	{"stage_layers: all but the split whose slowest stage is fastest, memory aside", func(p *Problem, d *Dims) bool {
 		return !p.PricedEngine().Even && p.IsFree("stage_layers") && p.allowsAbove1("pp", d.MaxChunks())
 	}},
 	{"stage_layers: with vpp above 1 each block counting as the mean of all", func(p *Problem, d *Dims) bool {
-		return !p.PricedEngine().Even && p.IsFree("stage_layers") && p.allowsAbove1("pp", d.MaxChunks()) &&
+		return p.IsFree("stage_layers") && p.allowsAbove1("pp", d.MaxChunks()) &&
 			p.allowsAbove1("vpp", d.MaxChunks()) && HasUnlikeBlocks(p.Model, d)
 	}},
 	{"recompute_every: above 1 with only some blocks recomputed", func(p *Problem, d *Dims) bool {

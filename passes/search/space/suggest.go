@@ -70,9 +70,6 @@ func (s *RuleContext) hasPins(q *ir.Plan, replaced string) bool {
 // the key and the ranks; or all rules, if it must be legal.
 func (s *RuleContext) breaksNothing(p, q *ir.Plan, key string, mustBeLegal bool) bool {
 	isSolved := func(key string) bool { return slices.Contains(solvedKeys, key) && s.pins[key] == nil }
-	if len(s.engine) > 0 && q.PP*q.VPP != p.PP*p.VPP && isSolved("stage_layers") && s.Layers%(q.PP*q.VPP) != 0 {
-		return false // such an engine splits blocks evenly unless it gets a list
-	}
 	return !slices.ContainsFunc(s.Rules, func(r Rule) bool {
 		if isSolved(r.Key) || r.OK(q, s) {
 			return false
