@@ -76,7 +76,7 @@ func Poison() Option { return func(o *driver.Options) { o.Poison = true } }
 // if Resume is "never".
 func Export(dir string) Option { return func(o *driver.Options) { o.Export = dir } }
 
-// ExportType makes Export write tensors in 16 bits, "bf16" or "fp16", rounded to nearest. It fails if a number is too
+// ExportType makes Export write tensors as "bf16", "fp16" or "fp32", rounded to nearest. It fails if a number is too
 // large.
 func ExportType(name string) Option { return func(o *driver.Options) { o.ExportType = name } }
 

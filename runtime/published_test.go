@@ -1,8 +1,10 @@
 package runtime
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"math"
@@ -98,6 +100,78 @@ func TestExportAndBack(t *testing.T) {
 	wantExit(t, err, exit.Input, "--export: there is no checkpoint in ", "--resume never")
 	_, err = train(t, bigram[float64](1, 0), dir, Export(filepath.Join(dir, "x")))
 	wantExit(t, err, exit.Cannot, "--export: not supported for this model: the program knows only planc's own layout")
+}
+
+// A checkpoint has what is needed to write the files that the program exports, without the program.
+func TestExportWithoutTheProgram(t *testing.T) {
+	compare := func(p *rank.Program, kind string) {
+		t.Helper()
+		dir, out, same := t.TempDir(), filepath.Join(t.TempDir(), "out"), filepath.Join(t.TempDir(), "same")
+		p.Weights.Config = `{"model_type": "bigram", "torch_dtype": "float32"}`
+		res, err := train(t, p, dir, Set("train.steps", 2))
+		must(t, err)
+		_, err = train(t, p, dir, Export(out), ExportType(kind))
+		must(t, err)
+		c, err := ckpt.Open(res.Checkpoint)
+		must(t, err)
+		w, err := tensors.LoadWeights(c.Manifest.Extra)
+		must(t, err)
+		f, err := c.File(tensors.ModelFile)
+		must(t, err)
+		defer f.Close()
+		content, err := tensors.PublishedFile(f, w)
+		must(t, err)
+		content, config := tensors.Exported(content, w.Config, kind)
+		must(t, ckpt.Export(same, content, ckpt.ExportLimit, map[string][]byte{"config.json": config}))
+		for _, name := range []string{"model.safetensors", "config.json"} {
+			a, err := os.ReadFile(filepath.Join(out, name))
+			must(t, err)
+			b, err := os.ReadFile(filepath.Join(same, name))
+			must(t, err)
+			if !bytes.Equal(a, b) {
+				t.Errorf("%s: the program's %s has %d bytes, and the other has others, %d", kind, name, len(a), len(b))
+			}
+		}
+	}
+	for _, kind := range []string{"", "bf16", "fp16", "fp32"} {
+		compare(publishedBigram[float32](2), kind)
+		compare(publishedBigram[float64](1), kind)
+	}
+}
+
+// A record of the published tensors that contradicts the checkpoint is refused.
+func TestWrongRecordOfPublishedTensors(t *testing.T) {
+	p := publishedBigram[float64](1)
+	res, err := train(t, p, t.TempDir(), Set("train.steps", 1))
+	must(t, err)
+	c, err := ckpt.Open(res.Checkpoint)
+	must(t, err)
+	f, err := c.File(tensors.ModelFile)
+	must(t, err)
+	defer f.Close()
+	for want, change := range map[string]func(first *Published){
+		"the checkpoint has no tensor x":  func(x *Published) { x.Shares[0].Param = "x" },
+		"are not in the tensor":           func(x *Published) { x.Shares[0].Offset = 1 },
+		"its strides are [-1 1]":          func(x *Published) { x.Shares[0].Strides = []int{-1, 1} },
+		"its shape is":                    func(x *Published) { x.Shares[0].Strides = []int{1} },
+		"it has rows [0 1000]":            func(x *Published) { x.Shares[0].Rows[1] = 1000 },
+		"elements, and its shares":        func(x *Published) { x.Shares[0].Rows[1]-- },
+		"the checkpoint does not have it": func(x *Published) { x.Shares = append(x.Shares, Share{Param: "y"}) },
+	} {
+		w, err := tensors.LoadWeights(c.Manifest.Extra)
+		must(t, err)
+		change(&w.Tensors[0])
+		_, err = tensors.PublishedFile(f, w)
+		if bad := (*ckpt.InputError)(nil); !errors.As(err, &bad) || !strings.Contains(bad.Msg, want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	for _, text := range []string{"{", `{"Tensors": [{"Name": "x"}]}`} {
+		_, err := tensors.LoadWeights(map[string]string{tensors.WeightsExtra: text})
+		if bad := (*ckpt.InputError)(nil); !errors.As(err, &bad) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
 }
 
 // An export that is asked to stop leaves nothing behind.

@@ -15,13 +15,12 @@ import (
 
 func checkpointCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "checkpoint ls|show|verify|diff|prune DIR...",
-		Short: "list, verify, compare and remove the checkpoints of a run",
+		Use:   "checkpoint ls|show|verify|diff|export|prune DIR...",
+		Short: "list, verify, compare, export and remove the checkpoints of a run",
 		Long: `checkpoint works on the checkpoints of a run. DIR is the folder of a run, its folder checkpoints/, or one
-checkpoint such as checkpoints/step-00000042. To write a checkpoint as a Hugging Face model, use the training binary:
-./train --resume DIR --export NEWDIR.`,
+checkpoint such as checkpoints/step-00000042.`,
 		Example: "planc checkpoint ls runs/opticks\nplanc checkpoint verify runs/opticks\n" +
-			"planc checkpoint prune runs/opticks --keep-last 3 --dry-run",
+			"planc checkpoint export runs/opticks -o hf --dtype bf16",
 	}
 	c.AddCommand(
 		checkpointPart(a, "ls DIR", "list the checkpoints of a run",
@@ -34,7 +33,7 @@ checkpoint. --json lists all tensors.`, 1, ckpttools.Show),
 		checkpointPart(a, "diff A B", "compare two checkpoints: manifests and tensors",
 			`diff verifies two checkpoints and compares their manifests, and their tensors number by number. RELATIVE is the
 norm of the difference divided by the larger norm of both tensors.`, 2, ckpttools.Diff),
-		pruneCommand(a))
+		exportCheckpointCommand(a), pruneCommand(a))
 	c.Args = func(_ *cobra.Command, args []string) error { return unknownPart(c, args) }
 	c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 	return c
@@ -113,6 +112,33 @@ a run, it verifies all of its checkpoints. It exits with 2 if one is damaged.`,
 		},
 		ValidArgsFunction: anyFile,
 	}
+	a.jsonFlag(c)
+	return c
+}
+
+func exportCheckpointCommand(a *app) *cobra.Command {
+	var e ckpttools.Export
+	c := &cobra.Command{
+		Use:   "export DIR -o NEWDIR",
+		Short: "write a checkpoint as a Hugging Face model",
+		Long: `export verifies a checkpoint and writes its model to a new folder, in the layout of Hugging Face's tools:
+safetensors files and config.json. With the folder of a run, it exports the newest checkpoint. It needs neither the
+job nor the training binary, whose flag --export writes the same files.`,
+		Example: "planc checkpoint export runs/opticks -o hf --dtype bf16 --shard-size 2GB",
+		Args:    foldersArg(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return runCheckpoint(a, func(ctx context.Context) (*ckpttools.Exported, error) {
+				return e.Run(ctx, a.Console, args[0])
+			})
+		},
+		ValidArgsFunction: anyFile,
+	}
+	f := c.Flags()
+	f.SortFlags = false
+	f.StringVarP(&e.Out, "output", "o", "", "write the model to the folder `NEWDIR`, which must be new or empty")
+	f.StringVar(&e.Type, "dtype", "",
+		"`TYPE` of the tensors: bf16, fp16 or fp32, rounded to nearest; default: that of the checkpoint")
+	f.StringVar(&e.ShardSize, "shard-size", "5GB", "`SIZE` of a file at most, such as 500MB")
 	a.jsonFlag(c)
 	return c
 }

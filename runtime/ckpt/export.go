@@ -15,6 +15,9 @@ import (
 	"syscall"
 )
 
+// ExportLimit is how large a file of an exported model is at most, in bytes, if the user says nothing else.
+const ExportLimit = 5_000_000_000
+
 // Export writes tensors to the new folder dir in the layout of Hugging Face's tools: model.safetensors, or several
 // files of at most limit bytes with an index, and the other files by name. c.Name is ignored. The folder appears only
 // when it is complete and durable. Leftovers of an Export to the same folder that was killed are removed.

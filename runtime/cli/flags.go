@@ -19,6 +19,7 @@ import (
 	"github.com/planc-dev/planc/runtime/program"
 	"github.com/planc-dev/planc/runtime/rank"
 	"github.com/planc-dev/planc/runtime/settings"
+	"github.com/planc-dev/planc/runtime/tensors"
 	"github.com/planc-dev/planc/runtime/visible"
 )
 
@@ -117,8 +118,8 @@ var flags = []flag{
 	{"export", "DIR", "do not train: write the checkpoint that --resume names to this new folder, in Hugging " +
 		"Face's layout", false,
 		func(c *command, v string) error { return c.set(&c.options.Export, v) }},
-	{"export-dtype", "bf16|fp16", "type of the tensors that --export writes (default: that of the checkpoint)", false,
-		exportTypeFlag},
+	{"export-dtype", "bf16|fp16|fp32", "type of the tensors that --export writes (default: that of the checkpoint)",
+		false, exportTypeFlag},
 	{"generate", "PROMPT", "do not train: continue the text with the parameters of the checkpoint that --resume " +
 		"names, and print it", false, generateFlag},
 	{"max-new-tokens", "N", "tokens that --generate adds (default 160)", false,
@@ -218,9 +219,9 @@ func count(name, v string, to *int) (err error) {
 }
 
 func exportTypeFlag(c *command, v string) error {
-	if _, ok := driver.ExportTypes[v]; !ok {
-		return fmt.Errorf("--export-dtype %s: must be bf16 or fp16; without the flag, tensors have the type of the "+
-			"checkpoint", v)
+	if _, ok := tensors.ExportTypes[v]; !ok {
+		return fmt.Errorf("--export-dtype %s: must be bf16, fp16 or fp32; without the flag, tensors have the type of "+
+			"the checkpoint", v)
 	}
 	return c.set(&c.options.ExportType, v)
 }

@@ -3,15 +3,11 @@ package driver
 import (
 	"fmt"
 	"io"
-	"regexp"
 
 	"github.com/planc-dev/planc/runtime/ckpt"
 	"github.com/planc-dev/planc/runtime/exit"
 	"github.com/planc-dev/planc/runtime/tensors"
 )
-
-// exportLimit is the maximum size of a file of an exported model, in bytes.
-const exportLimit = 5_000_000_000
 
 // export is Run for the option Export.
 func (r *run) export() error {
@@ -49,7 +45,7 @@ func (r *run) export() error {
 	if err != nil {
 		return err
 	}
-	c, config := published(&r.crew.stores, w.Config, r.o.ExportType)
+	c, config := tensors.Exported(r.crew.stores.Published(), w.Config, r.o.ExportType)
 	fill := c.Fill
 	c.Fill = func(i int, w io.Writer) error {
 		if r.ctx.Err() != nil {
@@ -57,31 +53,13 @@ func (r *run) export() error {
 		}
 		return fill(i, w)
 	}
-	if err := ckpt.Export(r.o.Export, c, exportLimit, map[string][]byte{"config.json": config}); err != nil {
+	if err := ckpt.Export(r.o.Export, c, ckpt.ExportLimit, map[string][]byte{"config.json": config}); err != nil {
 		return err
 	}
 	r.res.Export, r.res.Steps = r.o.Export, r.done.step
 	r.report.Info(fmt.Sprintf("export: %s, as %s, to %s", from, w.Family, r.o.Export), "export", "from", from, "family",
 		w.Family, "path", r.o.Export)
 	return nil
-}
-
-// ExportTypes are the 16-bit types of an export, and their names in config.json.
-var ExportTypes = map[string]struct {
-	elem ckpt.DType
-	name string
-}{"bf16": {ckpt.BF16, "bfloat16"}, "fp16": {ckpt.F16, "float16"}}
-
-// torchType is the type of the tensors in a config.json.
-var torchType = regexp.MustCompile(`("torch_dtype": ?)"float(32|64)"`)
-
-// published returns the exported tensors and their config.json, in one of ExportTypes or in the checkpoint's type.
-func published(stores *tensors.Stores, config, exportType string) (ckpt.Content, []byte) {
-	to, narrow := ExportTypes[exportType]
-	if !narrow {
-		return stores.Published(), []byte(config)
-	}
-	return stores.PublishedAs(to.elem), []byte(torchType.ReplaceAllString(config, `${1}"`+to.name+`"`))
 }
 
 // loadParams fills the parameters from a checkpoint, or initializes them if there is none and that is asked for. It

@@ -53,7 +53,7 @@ type Options struct {
 // ExportOptions say what is exported instead of training.
 type ExportOptions struct {
 	Export     string // folder to export the model to; "": none
-	ExportType string // of ExportTypes; "": the type of the checkpoint
+	ExportType string // of tensors.ExportTypes; "": the type of the checkpoint
 }
 
 // Diagnosis are the options that find faults of the model, the program or the machine.

@@ -183,6 +183,7 @@ func (r *saver) manifest() ckpt.Manifest {
 	if r.lastValidStep == r.done.step && num.Finite(r.res.ValidLoss) {
 		m.Extra[ckpt.ValidLossExtra] = lossText(r.res.ValidLoss)
 	}
+	tensors.SaveWeights(&r.p.Weights, m.Extra)
 	r.done.best.save(m.Extra)
 	r.losses.save(m.Extra)
 	r.done.early.save(m.Extra)

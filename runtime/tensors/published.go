@@ -13,7 +13,8 @@ import (
 type publishedTensor struct {
 	name string
 	*program.Published
-	at []int // for each share, the index of its tensor in tensors
+	layer int   // of the parameters, from 0
+	at    []int // for each share, the index of its tensor in tensors
 }
 
 // publishedElems returns the number of elements of the tensor.
@@ -37,35 +38,50 @@ func publishedTensors(p *program.Program) []publishedTensor {
 	for i := range p.Params {
 		layers[p.Params[i].Name] = p.Params[i].Layers
 	}
-	var out []publishedTensor
-	for i := range p.Weights.Tensors {
-		pub := &p.Weights.Tensors[i]
-		for layer := range layers[pub.Shares[0].Param] {
-			t := publishedTensor{name: strings.ReplaceAll(pub.Name, "{layer}", strconv.Itoa(pub.From+layer)),
-				Published: pub}
-			for _, s := range pub.Shares {
-				t.at = append(t.at, first[s.Param]+layer)
-			}
-			out = append(out, t)
+	out := publishedLayers(&p.Weights, func(param string) int { return layers[param] })
+	for i := range out {
+		t := &out[i]
+		for _, s := range t.Shares {
+			t.at = append(t.at, first[s.Param]+t.layer)
 		}
 	}
 	return out
 }
 
+// publishedLayers lists the tensors of the files, layer by layer. layers returns how many a parameter has.
+func publishedLayers(w *program.Weights, layers func(param string) int) (out []publishedTensor) {
+	for i := range w.Tensors {
+		pub := &w.Tensors[i]
+		for layer := range layers(pub.Shares[0].Param) {
+			out = append(out, publishedTensor{name: strings.ReplaceAll(pub.Name, "{layer}",
+				strconv.Itoa(pub.From+layer)), Published: pub, layer: layer})
+		}
+	}
+	return out
+}
+
+// publishedAt returns the index in the published tensor of an element of a share, and how far apart there the elements
+// of the parameter's last dim are. logical is the element's number, counted from the first of Rows, and size returns
+// the size of a dim.
+func publishedAt(s *program.Share, size func(dim int) int, logical int) (pub, step int) {
+	last := len(s.Strides) - 1
+	pub, step = s.Offset, 1
+	if last >= 0 {
+		step = s.Strides[last]
+	}
+	for d := last; d >= 0; d-- {
+		n := size(d)
+		pub += logical % n * s.Strides[d]
+		logical /= n
+	}
+	return pub, step
+}
+
 // slabOf calls move for each part of a share that a rank holds: n elements from byte offset at in the arena, and every
 // step-th element of the published tensor from element pub.
 func slabOf(s *program.Share, k *kind, r *Store, t *Tensor, move func(at, pub, step, n int)) {
-	last := len(s.Strides) - 1
 	k.slab(r, t, s.Rows[0], s.Rows[1], func(at, logical, n int) { // logical counts from the first of Rows
-		pub, step := s.Offset, 1
-		if last >= 0 {
-			step = s.Strides[last]
-		}
-		for d := last; d >= 0; d-- {
-			size := t.dims[d].size
-			pub += logical % size * s.Strides[d]
-			logical /= size
-		}
+		pub, step := publishedAt(s, func(d int) int { return t.dims[d].size }, logical)
 		move(at, pub, step, n)
 	})
 }

@@ -1,2 +1,2 @@
-// Package ckpttools lists, shows, verifies, compares and removes checkpoints, for planc checkpoint.
+// Package ckpttools lists, shows, verifies, compares, exports and removes checkpoints, for planc checkpoint.
 package ckpttools
