@@ -116,15 +116,21 @@ var needs = []need{
 		holds: isNot(recomputesFully)},
 	{dest: cudaGraphImpl, words: "excludes full recomputation unless it is full_iteration", fix: removeOne,
 		isOn: isGraphOfLayers, holds: isNot(recomputesFully)},
-	{dest: "enable_cuda_graph", words: graphDropout, fix: "use %[2]s 0", dests: []string{"attention_dropout"},
-		holds: isNot(recomputesDropout)},
-	{dest: "external_cuda_graph", words: graphDropout, fix: "use %[2]s 0", dests: []string{"attention_dropout"},
-		holds: isNot(recomputesDropout)},
-	{dest: cudaGraphImpl, words: graphDropout, fix: "use %[2]s 0", dests: []string{"attention_dropout"},
-		isOn: func(s *settings) bool { return s.text(cudaGraphImpl) != "none" }, holds: isNot(recomputesDropout)},
+	{dest: "enable_cuda_graph", words: graphAttention, fix: useZero, dests: []string{"attention_dropout"},
+		holds: isNot(recomputesAttentionDropout)},
+	{dest: "external_cuda_graph", words: graphAttention, fix: useZero, dests: []string{"attention_dropout"},
+		holds: isNot(recomputesAttentionDropout)},
+	{dest: cudaGraphImpl, words: graphAttention, fix: useZero, dests: []string{"attention_dropout"},
+		isOn: isGraph, holds: isNot(recomputesAttentionDropout)},
+	{dest: "enable_cuda_graph", words: graphMLP, fix: useZero, dests: []string{"hidden_dropout"},
+		holds: isNot(recomputesHiddenDropout)},
+	{dest: "external_cuda_graph", words: graphMLP, fix: useZero, dests: []string{"hidden_dropout"},
+		holds: isNot(recomputesHiddenDropout)},
+	{dest: cudaGraphImpl, words: graphMLP, fix: useZero, dests: []string{"hidden_dropout"},
+		isOn: isGraph, holds: isNot(recomputesHiddenDropout)},
 	{dest: cudaGraphImpl, words: "excludes %[2]s and %[3]s", fix: removeOne,
 		dests: []string{"enable_cuda_graph", "external_cuda_graph"},
-		isOn:  func(s *settings) bool { return s.text(cudaGraphImpl) != "none" },
+		isOn:  isGraph,
 		holds: func(s *settings) bool { return !s.flag("enable_cuda_graph") && !s.flag("external_cuda_graph") }},
 	{dest: "external_cuda_graph", words: "excludes %[2]s", fix: removeOne, dests: []string{"enable_cuda_graph"},
 		holds: isNot(isFlag("enable_cuda_graph"))},
@@ -182,8 +188,12 @@ var needs = []need{
 		holds: isNot(isFlag("cross_entropy_loss_fusion"))},
 }
 
-// graphDropout says that recomputed attention in a CUDA graph has no random numbers.
-const graphDropout = "with selective recomputation needs %[2]s 0"
+// CUDA graphs of recomputed modules cannot have random numbers.
+const (
+	graphAttention = "with selective recomputation of attention needs %[2]s 0"
+	graphMLP       = "with selective recomputation of MLPs or experts needs %[2]s 0"
+	useZero        = "use %[2]s 0"
+)
 
 func isFlag(dest string) func(s *settings) bool {
 	return func(s *settings) bool { return s.flag(dest) }
@@ -238,13 +248,40 @@ func isGraphOfLayers(s *settings) bool {
 	return impl == "local" || impl == "transformer_engine"
 }
 
-// recomputesDropout reports whether a CUDA graph would contain recomputed attention with dropout.
-func recomputesDropout(s *settings) bool {
+func isGraph(s *settings) bool { return s.text(cudaGraphImpl) != "none" }
+
+// recomputesAttentionDropout reports whether a CUDA graph would contain recomputed attention with dropout.
+func recomputesAttentionDropout(s *settings) bool {
+	return s.float("attention_dropout") != 0 && recomputesModule(s, "core_attn") && isInGraph(s, "attn")
+}
+
+// recomputesHiddenDropout reports whether a CUDA graph would contain recomputed MLPs or experts of a model with
+// dropout.
+func recomputesHiddenDropout(s *settings) bool {
+	return s.float("hidden_dropout") != 0 && (recomputesModule(s, "mlp") && isInGraph(s, "mlp") ||
+		recomputesModule(s, "moe") && isInGraph(s, "moe"))
+}
+
+// recomputesModule reports whether selective recomputation includes a module. moe_layer_recompute is an older name of
+// selective recomputation of experts.
+func recomputesModule(s *settings, module string) bool {
 	modules := strings.Fields(s.text("recompute_modules"))
+	if len(modules) == 0 {
+		modules = []string{"core_attn"}
+	}
+	switch {
+	case s.flag(layerRecompute):
+		return module == "moe" || slices.Contains(modules, module)
+	case recomputation(s) == "selective":
+		return slices.Contains(modules, module)
+	}
+	return false
+}
+
+// isInGraph reports whether the CUDA graphs of a file contain a module. They contain whole layers by default.
+func isInGraph(s *settings, module string) bool {
 	captured := append(graphModules(s, "cuda_graph_modules"), graphModules(s, "cuda_graph_scope_deprecated")...)
-	return recomputation(s) == "selective" && s.float("attention_dropout") != 0 &&
-		(len(modules) == 0 || slices.Contains(modules, "core_attn")) &&
-		(len(captured) == 0 || slices.Contains(captured, "attn") || slices.Contains(captured, "full"))
+	return len(captured) == 0 || slices.Contains(captured, module) || slices.Contains(captured, "full")
 }
 
 // graphModules returns the modules of which a file makes CUDA graphs.

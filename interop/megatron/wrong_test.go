@@ -62,6 +62,12 @@ func TestWrongScripts(t *testing.T) {
 			"recomputation: remove one [BadOption]"},
 		{"FSDP2 with fused gradients", head + "--use-torch-fsdp2 --untie-embeddings-and-output-weights",
 			"run.sh:2:3: --use-torch-fsdp2 needs --no-gradient-accumulation-fusion: add it [BadOption]"},
+		{"a graph of recomputed experts with dropout", head + "--moe-layer-recompute --recompute-modules mlp " +
+			"--enable-cuda-graph", "run.sh:2:49: --enable-cuda-graph with selective recomputation of MLPs or experts " +
+			"needs --hidden-dropout 0: use --hidden-dropout 0 [BadOption]"},
+		{"a graph of recomputed attention with dropout", head + "--recompute-activations --enable-cuda-graph",
+			"run.sh:2:27: --enable-cuda-graph with selective recomputation of attention needs --attention-dropout 0: " +
+				"use --attention-dropout 0 [BadOption]"},
 		{"wide experts", head + "--num-experts 8 --expert-tensor-parallel-size 4 --tensor-model-parallel-size 2",
 			"run.sh:2:19: --expert-tensor-parallel-size 4: Megatron-LM runs it with --tensor-model-parallel-size 2, " +
 				"but planc prices only values that divide that [BadOption]"},
