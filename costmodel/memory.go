@@ -83,9 +83,23 @@ var MemoryParts = []string{"params", "grads", "optimizer", "activations", "works
 
 // Part returns a part by its name.
 func (m Memory) Part(name string) int64 {
-	return map[string]int64{"params": m.Params, "grads": m.Grads, "optimizer": m.Optimizer,
-		"activations": m.Activations,
-		"workspace":   m.Workspace, "comm": m.Comm, "overhead": m.Overhead}[name]
+	switch name {
+	case "params":
+		return m.Params
+	case "grads":
+		return m.Grads
+	case "optimizer":
+		return m.Optimizer
+	case "activations":
+		return m.Activations
+	case "workspace":
+		return m.Workspace
+	case "comm":
+		return m.Comm
+	case "overhead":
+		return m.Overhead
+	}
+	return 0
 }
 
 // Largest returns the largest part, the first of equal ones.
