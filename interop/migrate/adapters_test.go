@@ -18,7 +18,8 @@ func TestAdaptersDecideWhetherAPlanFits(t *testing.T) {
 		verdict             planner.CheckVerdict
 	}{
 		{"use_peft: true", "llama3-8b", unknown + "71.7 GiB over, in the forward pass of the first step; what stays " +
-			"on the device needs at least 17.5 GiB of 71.2 GiB." + trains + "use_peft true" + rest, planner.CheckUnpriced},
+			"on the device needs at least 17.5 GiB of 71.2 GiB." + trains + "use_peft true" + rest,
+			planner.CheckUnpriced},
 		{"use_peft: true", "llama3-70b", "This plan is legal and does not fit, also with adapters: what stays on " +
 			"the device needs at least 140.6 GiB of 71.2 GiB." + trains + "use_peft true" + rest, planner.CheckNoFit},
 		{"load_in_4bit: true", "llama3-70b", unknown + "1.12 TiB over, in the forward pass of the first step; " +
