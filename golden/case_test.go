@@ -17,14 +17,15 @@ import (
 
 	"golang.org/x/tools/txtar"
 
+	"github.com/planc-dev/planc/codegen/build"
 	"github.com/planc-dev/planc/golden/internal/harness"
 )
 
 // A case is a txtar archive: a job, and what every stage makes of it: the plan, the program after each pass, the
 // generated Go, and the losses that the built program printed. A case holds excerpts of one block that can be reviewed,
 // and the digest of each whole text. With -update a case is recorded, which builds the program and runs it twice;
-// without, the stages are compared, which needs neither a build nor a run. With -whole DIR the whole texts are written
-// into a folder, to compare them with those of another commit.
+// without, the stages are compared, which needs neither a build nor a run. The long run builds the program too. With
+// -whole DIR the whole texts are written into a folder, to compare them with those of another commit.
 
 var wholeDir = flag.String("whole", "", "write the whole texts of recorded cases into this folder")
 
@@ -121,7 +122,7 @@ func (c *goldenCase) stages() {
 				excerptOf(f.Data, "stage 0\n", "stage 1\n", maxExcerpt)))
 		}
 	}
-	c.run("compile", "-o", "train", "--emit", "emitted")
+	c.emit()
 	src, err := filepath.Glob(filepath.Join(c.dir, "emitted", "*.go"))
 	c.must(err)
 	for _, path := range src {
@@ -133,6 +134,23 @@ func (c *goldenCase) stages() {
 		c.add("out/"+name, excerptOf(text, "func blockForward(", "}\n", maxExcerpt))
 	}
 	c.vet()
+}
+
+// emit writes the generated code. It builds the program only to record it and in the long run. Otherwise planc finds no
+// go command, and stops after it has written the code.
+func (c *goldenCase) emit() {
+	c.t.Helper()
+	args := []string{"compile", "-o", "train", "--emit", "emitted"}
+	if harness.Updating() || harness.Long() {
+		c.run(args...)
+		return
+	}
+	cmd := exec.Command(c.planc, args...)
+	cmd.Dir = c.dir
+	cmd.Env = append(os.Environ(), "PATH="+c.t.TempDir())
+	if out, err := cmd.CombinedOutput(); err == nil || !bytes.Contains(out, []byte(build.ErrNoGo.Error())) {
+		c.t.Fatalf("planc %v without a go command: %v\n%s", args, err, out)
+	}
 }
 
 // maxExcerpt is how many lines an excerpt of a text has at most.

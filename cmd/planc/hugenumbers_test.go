@@ -8,6 +8,9 @@ import (
 
 // A job with more plans than planc can search in 30 s and 4 GiB is refused.
 func TestTooManyPlans(t *testing.T) {
+	if !isLong() {
+		t.Skip("takes seconds: PLANC_LAWS=long runs it")
+	}
 	job := []string{"plan", "--model", "qwen3-30b-a3b", "--set", "model.num_hidden_layers=1008", "--set",
 		"model.num_experts=240",
 		"--cluster", "110880xh100", "--seq-len", "2048", "--global-batch", "43243200"}

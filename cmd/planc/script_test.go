@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -44,7 +45,7 @@ func TestScripts(t *testing.T) {
 			if name != "long" {
 				return false, fmt.Errorf("no condition %s", name)
 			}
-			return os.Getenv("PLANC_LAWS") == "long" || os.Getenv("PLANC_UPDATE") == "1", nil
+			return isLong() || os.Getenv("PLANC_UPDATE") == "1", nil
 		},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("PLANC", filepath.SplitList(e.Getenv("PATH"))[0]) // the folder of the command itself
@@ -55,6 +56,45 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 	})
+}
+
+// isLong reports whether tests take minutes: PLANC_LAWS=long, as in the step scripts of .ci/run.
+func isLong() bool { return os.Getenv("PLANC_LAWS") == "long" }
+
+// The step scripts of .ci/run runs each script that leaves out commands unless isLong.
+func TestLongScriptsRunInCI(t *testing.T) {
+	root := filepath.Join("..", "..")
+	ci, err := os.ReadFile(filepath.Join(root, ".ci", "run"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := regexp.MustCompile(`(?m)^\tstep scripts env PLANC_LAWS=long go test \./cmd/planc -run 'TestScripts/(\S+?\$)`)
+	step := line.FindSubmatch(ci)
+	if step == nil {
+		t.Fatal(".ci/run has no step scripts")
+	}
+	files, err := filepath.Glob(filepath.Join(root, "golden", "script", "*.txtar"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	long := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
+		if !regexp.MustCompile(`(?m)^\[!?long\] `).Match(text) {
+			continue
+		}
+		long++
+		if !regexp.MustCompile("^" + string(step[1])).MatchString(name) {
+			t.Errorf("the step scripts of .ci/run does not run %s", name)
+		}
+	}
+	if long == 0 {
+		t.Error("no script has commands that are only for PLANC_LAWS=long")
+	}
 }
 
 // writeBytes is `bytes FILE TEXT...`: the file holds the texts, in which \xff and the like are as in Go.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/planc-dev/planc/golden/internal/harness"
 	"github.com/planc-dev/planc/ir"
 )
 
@@ -31,6 +32,7 @@ var allocPlans = []struct{ model, plan string }{
 // that steps fill again. So the step with the fewest allocations counts. With experts, a Step has their loads as
 // lists that its reader may keep: two lists for the layers, with two entries each.
 func TestStepsAllocateNothing(t *testing.T) {
+	harness.OnlyLong(t)
 	files, table, handed := map[string][]byte{"main.go": allocMain}, "", map[string]int{}
 	for _, c := range allocCases(t) {
 		src, _ := c.source(t)

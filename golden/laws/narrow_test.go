@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/planc-dev/planc/golden/internal/harness"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
 )
@@ -208,6 +209,7 @@ func TestLawNarrowZeroBubble(t *testing.T) {
 // Faults are detected although rounding is large: a missing bias gradient, an embedding that looks up another rank's
 // rows, a partial sum that is not reduced.
 func TestLawNarrowSeesFaults(t *testing.T) {
+	harness.OnlyLong(t)
 	faults := []func([]byte) []byte{
 		replaced(t, `kern\.SumRows\((\w+), (\w+),[^\n]*, true\)`, "_, _ = $1, $2"),
 		replaced(t, `rt\.LocalRange\(r, groupTp,`, "rt.LocalRange(r, -1,"),

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/planc-dev/planc/golden/internal/harness"
 	"github.com/planc-dev/planc/ir"
 )
 
@@ -62,6 +63,7 @@ func recomputed(base ir.Plan) []ir.Plan {
 // Recomputed values are the same to the bit: losses, gradients and parameters equal those of the plan that saves
 // everything, with dropout, split over ranks and stages, in f32 and in bf16.
 func TestRecomputedBits(t *testing.T) {
+	harness.OnlyLong(t)
 	cases := recomputeCases()
 	files := lawFiles()
 	for i := range cases {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/planc-dev/planc/golden/internal/harness"
 	"github.com/planc-dev/planc/ir"
 )
 
@@ -48,6 +49,7 @@ func replayFaults(t *testing.T) []func([]byte) []byte {
 // Faults in experts are detected although their choices are replayed: in each precision a plan is within the bound,
 // and outside it with any of the faults. The replay is needed: some choices would have differed.
 func TestLawReplay(t *testing.T) {
+	harness.OnlyLong(t)
 	turned := 0
 	for _, prec := range append(lawNarrow[:2:2], ir.FullPrecision(ir.F32)) {
 		c := lawCase{group: "mixtral-" + prec.Compute.String(), model: modelNamed(t, "mixtral"), optimizer: "sgd",
@@ -87,6 +89,7 @@ func TestLawReplay(t *testing.T) {
 // A router that ignores its biases has the same losses, because its choices are replayed. It is detected by the
 // choices that it would have made.
 func TestLawReplayCountsOtherChoices(t *testing.T) {
+	harness.OnlyLong(t)
 	prec := ir.FullPrecision(ir.F32)
 	c := lawCase{group: "deepseek_v3-f32", model: modelNamed(t, "deepseek_v3"), optimizer: "sgd", elem: ir.F32}
 	c.id, c.plan = "ref", ir.SerialPlan(c.model.Layers, lawBatch, prec)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/planc-dev/planc/golden/internal/harness"
 	"github.com/planc-dev/planc/ir"
 )
 
@@ -166,6 +167,7 @@ type scaleDone struct {
 }
 
 func TestLawLossScale(t *testing.T) {
+	harness.OnlyLong(t)
 	c := lawCase{group: "scale", optimizer: "adamw", elem: ir.F16, model: modelNamed(t, "gpt2")}
 	c.model.Layers = 4
 	files := map[string][]byte{"main.go": lawScaleMain, "split.go": lawSplit}

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/planc-dev/planc/golden/internal/harness"
 	"github.com/planc-dev/planc/ir"
 )
 
@@ -70,6 +71,7 @@ func shrink(t *testing.T, c lawCase) lawCase {
 
 // A fault of tensor parallelism in a plan with many features is reduced to two ranks.
 func TestLawShrinks(t *testing.T) {
+	harness.OnlyLong(t)
 	lost := regexp.MustCompile(`rt\.AllReduce\(r, groupTp, [^\n]*`)
 	c := lawCase{id: "whole", group: "shrink", optimizer: "sgd", elem: ir.F64, model: modelNamed(t, "llama"),
 		spoil: func(src []byte) []byte { return lost.ReplaceAll(bytes.Clone(src), nil) }}

@@ -41,6 +41,7 @@ func TestLlama405B(t *testing.T) {
 // define its count. Its authors' torchtitan counts as PaLM does, with attention as if there were no mask (6 N + 12
 // layers · hidden · seq per token). planc's causal count is 71 % of that, so the test uses theirs.
 func TestLlama405BLongRows(t *testing.T) {
+	onlyBrute(t)
 	p := problem(cluster(t, "dgx-h100", 2048, 0), llamaConfig(126, 16384, 128, 8, 53248, 128256, 131072),
 		131072, 128, mixed)
 	step := map[string]costmodel.Seconds{}

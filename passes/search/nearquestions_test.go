@@ -79,6 +79,7 @@ func TestNear(t *testing.T) {
 
 // Near questions have the answers of new searches: what is skipped is not notably faster.
 func TestNearOfMany(t *testing.T) {
+	onlyBrute(t)
 	seen := map[string]int{}
 	for seed := range uint64(40) {
 		p := randomProblem(t, rand.New(rand.NewPCG(seed, 41)))

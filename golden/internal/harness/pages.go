@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -56,3 +57,21 @@ func TableRow(cells ...string) string {
 
 // Long reports whether the laws are to try everything: PLANC_LAWS=long, which .ci/run sets.
 func Long() bool { return os.Getenv("PLANC_LAWS") == "long" }
+
+// OnlyLong skips a test that takes many seconds, unless [Long]. A step of .ci/run with long laws must name the test.
+func OnlyLong(t *testing.T) {
+	t.Helper()
+	ci, err := os.ReadFile(filepath.Join(Root, ".ci", "run"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := regexp.MustCompile(`(?m)^\tstep \w+ env PLANC_LAWS=long go test .*-run '([^']*)'`).FindAllSubmatch(ci, -1)
+	if !slices.ContainsFunc(steps, func(step [][]byte) bool {
+		return regexp.MustCompile(string(step[1])).MatchString(t.Name())
+	}) {
+		t.Errorf("no step of .ci/run with long laws runs %s", t.Name())
+	}
+	if !Long() {
+		t.Skip("takes many seconds: PLANC_LAWS=long runs it")
+	}
+}
