@@ -177,7 +177,7 @@ func TestLawDrawnConfigurations(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatal(err, len(files))
 	}
-	limit := 2
+	limit := 1
 	if harness.Long() {
 		limit = 30
 	}

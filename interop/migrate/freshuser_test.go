@@ -32,6 +32,9 @@ func TestEditsThatTheScriptMakes(t *testing.T) {
 
 // torchtitan has sequence parallelism with tp, so that one key says both, and the best plan may have them.
 func TestTorchtitanHasSPWithTP(t *testing.T) {
+	if !isLong(t) {
+		t.Skip("takes many seconds: PLANC_LAWS=long runs it")
+	}
 	var best []string
 	for _, degree := range []string{"1", "8"} {
 		files := titanOf("tensor_parallel_degree = " + degree)
