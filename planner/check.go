@@ -61,6 +61,12 @@ func (c *Check) IsOutsideFile() bool { return c.origin.isOutsideFile }
 // From returns the plan that edits change: the checked one, or the one that is meant if that is illegal.
 func (c *Check) From() ir.Plan { return c.origin.plan }
 
+// LeastBytes returns what the fullest stage of the checked plan needs if fractions of the parts that
+// costmodel.MemoryParts names are not on the device.
+func (c *Check) LeastBytes(absent map[string]float64) int64 {
+	return engine(c.Question).Least(c.Yours.Predict.MemoryBytes, absent)
+}
+
 // CheckVerdict is what a check comes to.
 type CheckVerdict string
 

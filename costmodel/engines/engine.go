@@ -253,13 +253,32 @@ func (e *Engine) Holds(m costmodel.Memory, p *ir.Plan) costmodel.Memory {
 	for _, n := range []int{p.DP, p.TP, p.PP} {
 		groups += min(1, n-1)
 	}
-	m.Overhead = int64(e.Context) + int64(groups)*int64(e.Group) +
-		int64(e.Slack*float64(m.Activations+m.Workspace+m.Comm))
+	m.Overhead = int64(e.Context) + int64(groups)*int64(e.Group) + e.reserved(m)
 	m.Total, m.OverheadParts = 0, costmodel.OverheadParts{}
 	for _, part := range costmodel.MemoryParts {
 		m.Total += m.Part(part)
 	}
 	return m
+}
+
+// reserved returns the bytes that the allocator reserves and does not use.
+func (e *Engine) reserved(m costmodel.Memory) int64 {
+	return int64(e.Slack * float64(m.Activations+m.Workspace+m.Comm))
+}
+
+// Least returns what a rank needs in bytes, given what Holds returned, if fractions of the parts that
+// costmodel.MemoryParts names are not on the device. Nothing is reserved for them either.
+func (e *Engine) Least(m costmodel.Memory, absent map[string]float64) int64 {
+	rest := func(part string) int64 {
+		n := m.Part(part)
+		return n - int64(absent[part]*float64(n))
+	}
+	least := int64(0)
+	for _, part := range costmodel.MemoryParts {
+		least += rest(part)
+	}
+	left := costmodel.Memory{Activations: rest("activations"), Workspace: rest("workspace"), Comm: rest("comm")}
+	return least - e.reserved(m) + e.reserved(left)
 }
 
 // holdsState is Holds for parameters, gradients and optimizer only.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/rogpeppe/go-internal/diff"
 
-	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/interop"
 	"github.com/planc-dev/planc/interop/tree"
 	"github.com/planc-dev/planc/ir"
@@ -157,8 +156,7 @@ func offloadedOf(all []interop.Key, check *planner.Check) *Offloaded {
 	if check.Yours == nil {
 		return nil
 	}
-	m := check.Yours.Predict.MemoryBytes
-	out := &Offloaded{LeastBytes: m.Total}
+	out, absent := &Offloaded{}, map[string]float64{}
 	fraction := 1.0
 	for i := range all {
 		if f, ok := all[i].OffloadedFraction(); ok {
@@ -171,17 +169,21 @@ func offloadedOf(all []interop.Key, check *planner.Check) *Offloaded {
 		for _, part := range slices.Concat(k.OffloadedParts(), k.UnneededParts()) {
 			if !slices.Contains(out.Parts, part) {
 				out.Parts = append(out.Parts, part)
-				out.LeastBytes -= offloadedBytes(m, part, fraction)
+				absent[part] = 1
 			}
 		}
 	}
 	if len(out.Parts) == 0 {
 		return nil
 	}
-	isWide := check.Yours.Plan.Precision.Params == ir.F32
-	if trainsAdapters && isWide && !slices.Contains(out.Parts, "params") {
-		out.LeastBytes -= m.Part("params") / 2
+	if absent["optimizer"] > 0 {
+		absent["optimizer"] = fraction
 	}
+	isWide := check.Yours.Plan.Precision.Params == ir.F32
+	if trainsAdapters && isWide && absent["params"] == 0 {
+		absent["params"] = 0.5
+	}
+	out.LeastBytes = check.LeastBytes(absent)
 	return out
 }
 
@@ -208,15 +210,6 @@ func (r *Report) judgeUnpriced() {
 	r.Verdict = planner.CheckUnpriced
 	r.Message = fmt.Sprintf("This plan is legal, and whether it fits is not known. %s it is %s over, %s; %s.", as,
 		quantity.Bytes(r.Over.OverBytes), r.Over.When(), least)
-}
-
-// offloadedBytes returns how much of a part of the memory leaves the device, given the fraction of the optimizer state
-// that does.
-func offloadedBytes(m costmodel.Memory, part string, fraction float64) int64 {
-	if part == "optimizer" {
-		return int64(fraction * float64(m.Part(part)))
-	}
-	return m.Part(part)
 }
 
 // offload says which keys of the files move state off the device; "" if none does.
