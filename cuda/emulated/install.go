@@ -48,7 +48,7 @@ var units = []string{"schedule.cpp", "driver.cpp", "stream.cpp", "nccl.cpp", "re
 var libraryFlags = []string{"-std=c++17", "-O2", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror",
 	"-Wno-unknown-warning-option"}
 
-// Install creates a machine in a folder. It needs [emulate.Compiler], and takes about ten seconds.
+// Install creates a machine in a folder. It needs [emulate.Compiler], and takes about ten seconds on an idle machine.
 func Install(ctx context.Context, dir string) (Machine, error) {
 	m := Machine{Dir: dir}
 	src := filepath.Join(dir, "src")
@@ -61,7 +61,7 @@ func Install(ctx context.Context, dir string) (Machine, error) {
 		return m, err
 	}
 	lib := filepath.Join(m.Lib(), "libcuda.so.1")
-	ctx, stop := context.WithTimeout(ctx, 5*time.Minute)
+	ctx, stop := context.WithTimeout(ctx, 30*time.Minute) // a busy machine has taken more than 5
 	defer stop()
 	cmd := exec.CommandContext(ctx, emulate.Compiler(), slices.Concat(libraryFlags, []string{"-o", lib}, units,
 		[]string{"-lpthread", "-ldl"})...)

@@ -2,7 +2,6 @@ package gpu_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -80,9 +79,7 @@ func TestProcessesOfGPUs(t *testing.T) {
 	if why := emulate.Skipped(); why != "" {
 		t.Skip(why)
 	}
-	ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute)
-	defer stop()
-	machine, err := emulated.Install(ctx, t.TempDir())
+	machine, err := emulated.Install(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
