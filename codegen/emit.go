@@ -65,6 +65,10 @@ var emitters = [ir.NumOps]func(e *emitter, n *ir.Node){
 	ir.OpRMSNormDGain: emitNormDGain("RMSNormDGain"),
 
 	ir.OpIota: func(e *emitter, n *ir.Node) {
+		if n.Attr.Documents {
+			emitDocumentIota(e, n)
+			return
+		}
 		args := []any{n.Outs[0], e.where(n.Outs[0].Type.Dims[0]), n.Attr.Offset}
 		if e.gpu() {
 			e.own("Iota", append(args, n.Attr.Max)...)

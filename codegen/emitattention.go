@@ -130,6 +130,12 @@ func (e *emitter) attentionShape(n *ir.Node, q, k, v ir.Type) jen.Code {
 	if n.Attr.Alibi {
 		d[jen.Id("Alibi")] = jen.True()
 	}
+	if n.Attr.Documents {
+		d[jen.Id("Starts")] = e.borders("Starts")
+		if !n.Attr.Causal {
+			d[jen.Id("Ends")] = e.borders("Ends")
+		}
+	}
 	if n.Attr.Drop > 0 {
 		d[jen.Id("Dropout")], d[jen.Id("Key")] = e.drop(n), e.dropKey(n)
 		d[jen.Id("Batch0")] = e.offset(q.Dims[0])
@@ -153,4 +159,19 @@ func (e *emitter) attentionShape(n *ir.Node, q, k, v ir.Type) jen.Code {
 		d[jen.Id("Zigzag")] = jen.Qual(cpuPath, "Zigzag").Values(zigzag)
 	}
 	return jen.Qual(cpuPath, "AttentionShape").Values(d)
+}
+
+// borders is a view of the borders of the micro-batch's documents: the field Starts or Ends of the stage's inputs.
+func (e *emitter) borders(field string) jen.Code {
+	t := e.p.BordersType()
+	at := jen.Id("r").Dot("Stage").Dot("Inputs").Dot(field).Op("+").Id("b").Dot("Micro").Op("*").Lit(
+		t.LocalBytes(e.mesh))
+	return e.view(t, at, t.LocalElems(e.mesh))
+}
+
+// emitDocumentIota writes the indices of positions [batch, seq] within their documents.
+func emitDocumentIota(e *emitter, n *ir.Node) {
+	seq := n.Outs[0].Type.Dims[1]
+	e.own("DocumentIota", n.Outs[0], e.borders("Starts"), e.where(seq), e.count([]ir.Extent{seq}), seq.Size,
+		n.Attr.Offset)
 }

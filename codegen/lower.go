@@ -229,7 +229,7 @@ func (l *lowering) arena(s *ir.Stage) program.Arena {
 // inputs returns where a stage's batch inputs begin, in bytes from the start of the arena.
 func (l *lowering) inputs(s *ir.Stage) (out program.Inputs) {
 	fields := map[string]*int{ir.Tokens: &out.Tokens, ir.Labels: &out.Labels, ir.Mask: &out.Mask, ir.Types: &out.Types,
-		ir.Pixels: &out.Pixels}
+		ir.Pixels: &out.Pixels, ir.Starts: &out.Starts, ir.Ends: &out.Ends}
 	for _, in := range l.p.BatchInputs() {
 		*fields[in.Name] = s.Region(ir.RegionBatch).Offset + in.Offset
 	}
@@ -254,6 +254,7 @@ func (l *lowering) batch() program.BatchLayout {
 	}
 	for _, x := range in {
 		out.Types = out.Types || x.Name == ir.Types
+		out.Documents = out.Documents || x.Name == ir.Starts
 		if patch, ok := x.Type.Extent(ir.Patch); ok {
 			out.Patch = patch.Size
 		}

@@ -64,6 +64,8 @@ var attrFields = []struct {
 	{"best", getInt(func(a *Attr) *int { return &a.Best }), setInt(func(a *Attr) *int { return &a.Best })},
 	{"bucket", getInt(func(a *Attr) *int { return &a.Bucket }), setInt(func(a *Attr) *int { return &a.Bucket })},
 	{"causal", getBool(func(a *Attr) *bool { return &a.Causal }), setBool(func(a *Attr) *bool { return &a.Causal })},
+	{"documents", getBool(func(a *Attr) *bool { return &a.Documents }),
+		setBool(func(a *Attr) *bool { return &a.Documents })},
 	{"alibi", getBool(func(a *Attr) *bool { return &a.Alibi }), setBool(func(a *Attr) *bool { return &a.Alibi })},
 	{"unit", getBool(func(a *Attr) *bool { return &a.Unit }), setBool(func(a *Attr) *bool { return &a.Unit })},
 	{"first_last", getBool(func(a *Attr) *bool { return &a.FirstLast }),

@@ -66,6 +66,7 @@ type Attr struct {
 	Turn      int     // rotary: number of rotated elements of dim, from Offset on; 0 for all
 	Pairs     bool    // rotary: rotated pairs are adjacent elements instead of elements of the two halves
 	Causal    bool    // attention
+	Documents bool    // attention sees only its document, and iota counts from its beginning; see [Program.BatchInputs]
 	Alibi     bool    // attention: adds slope(head)·(key's position - query's) to scores (Press et al. 2022)
 	Unit      bool    // of a norm: the gain is 1 + its parameter
 	Inverse   bool    // rotary: rotates in the opposite direction

@@ -161,7 +161,8 @@ var ops = [NumOps]opInfo{
 
 	// tables: one-hot contractions
 	OpIota: {name: "iota", text: "-> m*",
-		attrs: []string{"offset", "most"}, doc: "min(global index along its dim + offset, most)"},
+		attrs: []string{"offset", "most", "documents"}, doc: "min(global index along its dim + offset, most); with " +
+			"documents, the index within the document of the batch"},
 	OpEmbed: {name: "embed", ints: 2, text: "v n*, m* -> m* n*", linear: []uint16{1}, grad: true, gathers: true,
 		attrs: []string{"frozen"}, doc: "rows of the table by index"},
 	OpEmbedGrad: {name: "embed_grad", ints: 2, text: "m* n*, m* -> v n*", linear: []uint16{1}, work: operandFlops,
@@ -177,17 +178,18 @@ var ops = [NumOps]opInfo{
 	OpAttention: {name: "attention", stats: 2, text: "b* s* !d, b* t !d, b* t e, b* s* e, b* s* -> b* s* e, b* s*",
 		optional: 2, grad: true,
 		monoids: []Monoid{WeightedLSE, LSE}, work: attentionFlops(1),
-		attrs: []string{"scale", "causal", "window", "layers", "softcap", "alibi", "drop", "key", "axes"},
-		doc: "softmax(scale q k) v, and its log-sum-exp; scores may be capped and biased by distance; in a " +
-			"ring over axes, merges the result of the previous keys"},
+		attrs: []string{"scale", "causal", "documents", "window", "layers", "softcap", "alibi", "drop", "key", "axes"},
+		doc: "softmax(scale q k) v, and its log-sum-exp; scores may be capped and biased by distance; with " +
+			"documents, a query sees only the keys of its document of the batch; in a ring over axes, merges the " +
+			"result of the previous keys"},
 	OpAttentionGrad: {name: "attention_grad", work: attentionFlops(2.5), optional: 1,
 		text:  "b* s* e, b* s* !d, b* t !d, b* t e, b* s* e, b* s*, b* s* !d -> b* s* !d, b* t !d, b* t e",
-		attrs: []string{"scale", "causal", "window", "layers", "softcap", "alibi", "drop", "key", "axes"},
+		attrs: []string{"scale", "causal", "documents", "window", "layers", "softcap", "alibi", "drop", "key", "axes"},
 		doc: "gradients of q, k, v from do, q, k, v, o, lse; in a ring over axes, adds to the gradient of q " +
 			"so far"},
 	OpAttentionGradSides: {name: "attention_grad_sides", work: attentionFlops(2.5),
 		text:  "b* !s* !g* !e, b* !s* !g* !d, b* !t !d, b* !t !e, b* !s* !g* !e, b* !s* !g* -> b* !s* !p d",
-		attrs: []string{"scale", "causal", "window", "layers", "softcap", "alibi", "drop", "key"},
+		attrs: []string{"scale", "causal", "documents", "window", "layers", "softcap", "alibi", "drop", "key"},
 		doc: "the gradients of q, k, v side by side in the value of which they are sides, from do, q, k, v, o, " +
 			"lse"},
 

@@ -185,7 +185,8 @@ type LibraryAttention struct{ Batch, Seq, KSeq, Heads, Group, Dim int }
 // LibraryAttentionOf returns what a node of attention, or of its gradient, computes, if a library may compute it: in 16
 // bits, over all keys at once in order, and with no change of the scores except the mask.
 func LibraryAttentionOf(n *Node, m Mesh) (a LibraryAttention, ok bool) {
-	if !n.Op.Attends() || n.Attr.Drop > 0 || n.Attr.Softcap > 0 || n.Attr.Alibi || len(n.Joins()) > 0 {
+	if !n.Op.Attends() || n.Attr.Drop > 0 || n.Attr.Softcap > 0 || n.Attr.Alibi || n.Attr.Documents ||
+		len(n.Joins()) > 0 {
 		return a, false
 	}
 	operands := queriesKeysValues(n)

@@ -194,7 +194,7 @@ func (q *Question) modelOf(seq int) *ir.Model {
 // plainModel returns the logical graph of the job's model with weight decay on all matrices.
 func plainModel(q *Question, seq int) *ir.Model {
 	return zoo.Build(q.Config.Name, *q.Config, zoo.Options{SeqLen: seq, Batch: q.Train.GlobalBatch,
-		Elem: q.Train.Precision.IR().Compute})
+		Elem: q.Train.Precision.IR().Compute, Documents: q.Data.DocumentMask})
 }
 
 // Recipe returns what the job's training does beyond forward and backward: its optimizer, how parameters are rounded,

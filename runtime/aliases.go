@@ -35,7 +35,9 @@ type (
 type (
 	Source      = feed.Source
 	TypedSource = feed.TypedSource
-	ImageSource = feed.ImageSource
+	// DocumentSource is a Source for jobs whose attention does not cross the borders of documents.
+	DocumentSource = feed.DocumentSource
+	ImageSource    = feed.ImageSource
 )
 
 // EmbedTokenizer sets the tokenizer of the job. Generated code calls it unless tokens are bytes.

@@ -43,6 +43,15 @@ func Iota(ids []int32, at cpu.Where, offset int) {
 	}
 }
 
+// DocumentIota fills ids, a row of n positions for each sample, with the positions' indices within their documents,
+// plus offset. starts are the documents' first positions, for all size positions of each sample.
+func DocumentIota(ids, starts []int32, at cpu.Where, n, size, offset int) {
+	for i := range ids {
+		p := at.Of(i % n)
+		ids[i] = int32(p+offset) - starts[i/n*size+p]
+	}
+}
+
 // Zigzag returns the position of a rank's part of a dim that a group splits in the zigzag order of n parts: at most two
 // runs.
 func Zigzag(r *rank.Rank, group, n, size int) cpu.Where { return ShiftedZigzag(r, group, n, size, 0) }

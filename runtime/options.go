@@ -33,7 +33,8 @@ func Set(path string, value any) Option {
 	return func(o *driver.Options) { o.Changes = append(o.Changes, settings.Change{Path: path, Value: value}) }
 }
 
-// Data replaces the job's files by the caller's samples. The source may also be a [TypedSource] or an [ImageSource].
+// Data replaces the job's files by the caller's samples. The source may also be a [TypedSource], a
+// [DocumentSource] or an [ImageSource].
 func Data(s feed.Source) Option { return func(o *driver.Options) { o.Source = s } }
 
 // OverfitBatches trains on the first n global batches of the data again and again, and validates on at most n batches,

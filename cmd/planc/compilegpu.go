@@ -15,6 +15,8 @@ import (
 	"github.com/planc-dev/planc/codegen"
 	"github.com/planc-dev/planc/codegen/build"
 	"github.com/planc-dev/planc/cuda/kernels"
+	"github.com/planc-dev/planc/ir"
+	"github.com/planc-dev/planc/ir/spec/strict"
 )
 
 // targets maps the values of --target to platforms.
@@ -43,7 +45,8 @@ func nearestTarget(name string) string {
 // minArch is the oldest compute capability that the kernels support, times 10: they need bf16 and asynchronous copies.
 const minArch = 80
 
-// checkGPUs reports an error for --target cuda if the job's cluster is a CPU, or has GPUs that are too old.
+// checkGPUs reports an error for --target cuda if the job's cluster is a CPU, or has GPUs that are too old, or if the
+// kernels for GPUs lack what the job needs.
 func checkGPUs(j *loaded, on codegen.Target) error {
 	switch gpu := j.Hardware.GPU; {
 	case on != codegen.GPU:
@@ -55,6 +58,9 @@ func checkGPUs(j *loaded, on codegen.Target) error {
 		return inputErrorf(UnknownTarget, "",
 			"--target cuda needs GPUs of sm_%d (A100) or later, and the cluster's %s is %s; use --target cpu to "+
 				"compile for this CPU, or --cluster NAME to choose other GPUs", minArch, gpu.Name, gpu.Arch)
+	case j.Data.DocumentMask:
+		return ir.Diags{{Pos: j.Pos("data.document_mask"), Code: strict.NotYet, Msg: "not supported yet: " +
+			"data.document_mask on GPUs; use data.documents: separate, which pads each document, or --target cpu"}}
 	}
 	return nil
 }

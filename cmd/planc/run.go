@@ -116,7 +116,7 @@ func checkData(j *loaded, rest []string) error {
 	dir := binary.DataFolder(j.Question)
 	want := data.Spec{ValidFraction: j.Data.Valid.Fraction, Root: j.Data.Root, Dir: dir, Tokenizer: j.Data.Tokenizer,
 		SeqLen: j.Train.SeqLen, Vocab: j.Config.Vocab, Seed: j.Train.Seed, Sampling: j.Data.Sampling,
-		Weights: j.Data.Weights, Documents: j.Data.Documents}
+		Weights: j.Data.Weights, Documents: j.Data.Documents, DocumentMask: j.Data.DocumentMask}
 	var diags ir.Diags
 	files := map[string]ir.Pos{} // position of each file's name in the job
 	resolve := func(key string, from spec.Sources) (out []data.Source) {

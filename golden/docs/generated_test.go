@@ -44,7 +44,7 @@ func TestGeneratedPage(t *testing.T) {
 const feedFolder = "runtime/feed"
 
 // sourceTypes are the interfaces through which a program provides its own batches.
-var sourceTypes = []string{"Source", "TypedSource", "ImageSource"}
+var sourceTypes = []string{"Source", "TypedSource", "DocumentSource", "ImageSource"}
 
 // runtimeOptions returns the functions of the runtime that return an Option, and the methods of the source interfaces.
 func runtimeOptions(t *testing.T) (options map[string]bool, methods map[string]map[string]bool) {

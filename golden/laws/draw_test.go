@@ -282,7 +282,8 @@ func drawRegrouping(r *rand.Rand, p *ir.Plan, m lawModel) {
 
 // legal reports whether the model supports the plan: its heads and widths must be divisible.
 func (c *lawCase) legal() bool {
-	m := zoo.Build(c.group, c.model.Config, zoo.Options{SeqLen: lawSeq, Batch: 1, Elem: c.elem})
+	m := zoo.Build(c.group, c.model.Config, zoo.Options{SeqLen: lawSeq, Batch: 1, Elem: c.elem,
+		Documents: c.model.documents})
 	_, err := passes.Compile(m, c.plan, c.recipe(), passes.Options{})
 	return err == nil
 }

@@ -138,7 +138,8 @@ func (c *lawCase) recipe() ir.Recipe {
 // program returns the case's program.
 func (c *lawCase) program(t *testing.T) *ir.Program {
 	t.Helper()
-	model := zoo.Build(c.group, c.model.Config, zoo.Options{SeqLen: lawSeq, Batch: 1, Elem: c.plan.Precision.Compute})
+	model := zoo.Build(c.group, c.model.Config, zoo.Options{SeqLen: lawSeq, Batch: 1, Elem: c.plan.Precision.Compute,
+		Documents: c.model.documents})
 	prog, err := passes.Compile(model, c.plan, c.recipe(), passes.Options{Check: true})
 	if err != nil {
 		t.Fatalf("%s %s: %v", c.group, c.plan.Text(), err)
@@ -321,7 +322,11 @@ func lawTable(module string, cases []lawCase) []byte {
 		}
 		fmt.Fprintf(&b, "\t{%q, %q, %s.Run, %s, %d, %v, %v},\n", c.id, c.group, cmp.Or(c.as, c.id), before, c.split,
 			c.elem == ir.F16, c.replays())
-		source[c.group] = lawSource(&c.model)
+		if c.model.alone {
+			source[c.id] = lawSource(&c.model)
+		} else {
+			source[c.group] = lawSource(&c.model)
+		}
 	}
 	// One program with several ranks runs twice: the same plan on the same machine gives the same bits.
 	last := cases[len(cases)-1]

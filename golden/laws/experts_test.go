@@ -29,8 +29,8 @@ func expertModels() []lawModel {
 	v2.Family, v2.Groups, v2.BestGroups = spec.DeepseekV2, 4, 2
 	v3.Family, v3.QLatent, v3.Groups, v3.BestGroups, v3.RouteGate, v3.RouteShare, v3.RouteBias, v3.Dense =
 		spec.DeepseekV3, 12, 2, 1, "sigmoid", true, true, 2
-	return []lawModel{{"mixtral", false, mixtral}, {"qwen2_moe", false, qwen2}, {"qwen3_moe", false, qwen3},
-		{"deepseek_v2", false, v2}, {"deepseek_v3", false, v3}}
+	return []lawModel{{name: "mixtral", Config: mixtral}, {name: "qwen2_moe", Config: qwen2},
+		{name: "qwen3_moe", Config: qwen3}, {name: "deepseek_v2", Config: v2}, {name: "deepseek_v3", Config: v3}}
 }
 
 // expertPlans are plans in short notation, one per row.

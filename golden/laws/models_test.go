@@ -14,6 +14,9 @@ type lawModel struct {
 	name  string
 	broad bool
 	spec.Config
+	documents bool // attention does not cross the borders of documents
+	pairs     bool // samples are of two documents, whose first tokens are no labels
+	alone     bool // each of these documents is a sample
 }
 
 // lawModels cover every option of every family at least once: what its row of the zoo and its config.json allow.
@@ -32,7 +35,7 @@ func lawModels() []lawModel {
 		if change != nil {
 			change(&base)
 		}
-		out = append(out, lawModel{name, len(out) < 3, base})
+		out = append(out, lawModel{name: name, broad: len(out) < 3, Config: base})
 	}
 	add("gpt2", spec.GPT2, gpt, func(c *spec.Config) { c.Tied = true })
 	add("llama", spec.Llama, llama, nil)
@@ -134,5 +137,6 @@ func lawCases(long bool) []lawCase {
 
 // lawSource returns the source of a model's samples, as Go code for the module's main.
 func lawSource(m *lawModel) string {
-	return fmt.Sprintf("{vocab: %d, samples: 20, holes: %v, picture: %v}", m.Vocab, m.TokenTypes > 0, m.Channels > 0)
+	return fmt.Sprintf("{vocab: %d, samples: 20, holes: %v, picture: %v, pairs: %v, alone: %v}", m.Vocab,
+		m.TokenTypes > 0, m.Channels > 0, m.pairs, m.alone)
 }

@@ -56,13 +56,14 @@ func (m *ModelRef) UnmarshalNode(_ *strict.Context, n *strict.Node, _ string) { 
 
 // Data holds the files to train and validate on.
 type Data struct {
-	Root      string  `yaml:"root" class:"r" doc:"prefix of the paths below; ${VAR} is an environment variable" absent:"the job's folder" eg:"${DATA}"`
-	Train     Sources `yaml:"train" class:"r" doc:"files, globs, or {path, weight}; goroot:PATH is a file of the Go installation" absent:"required to compile" eg:"[data/train.bin]"`
-	Valid     Valid   `yaml:"valid" class:"r" doc:"files, or a fraction of the training data to hold out" absent:"0" eg:"0.05"`
-	Weights   string  `yaml:"weights" class:"r" enum:"passes,shares" doc:"meaning of the weights of train: how often an epoch reads each sample of the source (passes), or the sources' shares in the samples, as in Megatron's blends (shares)" absent:"passes" eg:"shares"`
-	Sampling  string  `yaml:"sampling" class:"r" enum:"shuffle,random" doc:"order of training samples: consecutive windows of seq_len tokens, each once per epoch (shuffle), or windows that begin at random tokens, drawn with replacement, as in nanoGPT (random)" absent:"shuffle" eg:"random"`
-	Documents string  `yaml:"documents" class:"r" enum:"packed,separate" doc:"packed: windows ignore where documents end, and attention crosses their borders; separate: each sample is of one document, and its rest is padding that does not count (needs a Megatron data set)" absent:"packed" eg:"separate"`
-	Tokenizer string  `yaml:"tokenizer" class:"c" doc:"tokenizer of prompts and sampled text, and of text files if it is bytes: bytes, gpt2, cl100k, o200k, or the path of a tokenizer.json" eg:"bytes"`
+	Root         string  `yaml:"root" class:"r" doc:"prefix of the paths below; ${VAR} is an environment variable" absent:"the job's folder" eg:"${DATA}"`
+	Train        Sources `yaml:"train" class:"r" doc:"files, globs, or {path, weight}; goroot:PATH is a file of the Go installation" absent:"required to compile" eg:"[data/train.bin]"`
+	Valid        Valid   `yaml:"valid" class:"r" doc:"files, or a fraction of the training data to hold out" absent:"0" eg:"0.05"`
+	Weights      string  `yaml:"weights" class:"r" enum:"passes,shares" doc:"meaning of the weights of train: how often an epoch reads each sample of the source (passes), or the sources' shares in the samples, as in Megatron's blends (shares)" absent:"passes" eg:"shares"`
+	Sampling     string  `yaml:"sampling" class:"r" enum:"shuffle,random" doc:"order of training samples: consecutive windows of seq_len tokens, each once per epoch (shuffle), or windows that begin at random tokens, drawn with replacement, as in nanoGPT (random)" absent:"shuffle" eg:"random"`
+	Documents    string  `yaml:"documents" class:"r" enum:"packed,separate" doc:"packed: windows ignore where documents end, and attention crosses their borders; separate: each sample is of one document, and its rest is padding that does not count (needs a Megatron data set)" absent:"packed" eg:"separate"`
+	DocumentMask bool    `yaml:"document_mask" class:"c" doc:"whether attention and loss do not cross the borders of the documents in a window, and learned positions begin at each (Megatron's --reset-attention-mask, --reset-position-ids and --eod-mask-loss); needs a Megatron data set, or a source that is an rt.DocumentSource" absent:"false" eg:"true"`
+	Tokenizer    string  `yaml:"tokenizer" class:"c" doc:"tokenizer of prompts and sampled text, and of text files if it is bytes: bytes, gpt2, cl100k, o200k, or the path of a tokenizer.json" eg:"bytes"`
 }
 
 // Source is a file or glob and its weight in the mixture.

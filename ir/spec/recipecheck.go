@@ -100,6 +100,10 @@ func (j *Job) checkRecipe(diags *ir.Diags) {
 			"train.seq_len is %d; %s has %d positions (%s): use at most that", t.SeqLen, c.Name,
 			c.MaxPositions, familyOf(c.Family).names.positions)
 	}
+	if c.Family == ViT && j.Data.DocumentMask {
+		diags.Addf(j.Pos("data.document_mask"), Conflict,
+			"data.document_mask is true, but %s reads images, which have no documents: remove it", c.Name)
+	}
 	c.Fit(t.SeqLen)
 	for _, key := range []string{"data.train", "data.valid"} {
 		if c.Bidirectional && j.Has(key) {

@@ -131,7 +131,7 @@ plan: {tp: [1, 2], dp: 4, sp: false, zero: 1, pp: 1, recompute: none}
 		t.Errorf("precision %+v", tr.Precision)
 	}
 	if want := (Data{"${DATA}", Sources{{"data/train.txt", 1}, {"more.txt", 0.5}},
-		Valid{Files: Sources{{"val.txt", 1}}}, "", "", "", "bytes"}); !reflect.DeepEqual(j.Data, want) {
+		Valid{Files: Sources{{"val.txt", 1}}}, "", "", "", false, "bytes"}); !reflect.DeepEqual(j.Data, want) {
 		t.Errorf("data %+v", j.Data)
 	}
 	if j.Config.Layers != 2 || j.Config.Name != "gpt2-124m+" || j.Config.DropEmbd != 0.2 {

@@ -52,7 +52,7 @@ func (m *model) heads(b *builder, name string, x *ir.Value, dims ...ir.Dim) *ir.
 // scores returns attention's attributes.
 func (m *model) scores(b *builder) ir.Attr {
 	a := ir.Attr{Scale: m.QueryScale, Causal: !m.Bidirectional, Drop: m.DropAttn, Softcap: m.AttentionSoftcap,
-		Alibi: m.position == spec.Alibi}
+		Alibi: m.position == spec.Alibi, Documents: m.opt.Documents}
 	if a.Scale == 0 {
 		a.Scale = 1 / math.Sqrt(float64(m.HeadDim))
 	}

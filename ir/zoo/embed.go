@@ -1,6 +1,8 @@
 package zoo
 
 import (
+	"slices"
+
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
 )
@@ -68,9 +70,14 @@ func patches(m *model, b *builder) *ir.Value {
 	return b.same("e_class", ir.OpAdd, ir.Attr{}, e, c)
 }
 
-// places looks up the rows of the position table. In opt two unused rows precede that of position 0.
+// places looks up the rows of the position table. In opt two unused rows precede that of position 0. If attention does
+// not cross the borders of documents, each document has the positions that it has alone.
 func (m *model) places(b *builder) *ir.Value {
 	wpe := b.param("wpe", normal(m.InitStd), ir.Position, ir.Hidden)
-	pos := b.op("pos", ir.OpIota, ir.Attr{Offset: m.PositionOffset}, []ir.Dim{ir.Seq})
-	return b.op("p", ir.OpEmbed, ir.Attr{}, []ir.Dim{ir.Seq, ir.Hidden}, wpe, pos)
+	dims := []ir.Dim{ir.Seq}
+	if m.opt.Documents {
+		dims = tokens
+	}
+	pos := b.op("pos", ir.OpIota, ir.Attr{Offset: m.PositionOffset, Documents: m.opt.Documents}, dims)
+	return b.op("p", ir.OpEmbed, ir.Attr{}, append(slices.Clone(dims), ir.Hidden), wpe, pos)
 }

@@ -14,6 +14,10 @@ type Options struct {
 	SeqLen int
 	Batch  int // sequences; any number, because passes set it to one micro-batch of all replicas
 	Elem   ir.Elem
+
+	// Documents says that attention does not cross the borders of a sequence's documents, and that learned positions
+	// count from the beginning of each. The data loader finds the borders.
+	Documents bool
 }
 
 // family holds the parts that all models of a family share. The configuration holds the differences between them.

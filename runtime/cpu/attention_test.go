@@ -28,7 +28,7 @@ func naiveAttention(q, k, v []float64, s AttentionShape) (o, lse []float64) {
 		p := make([]float64, s.KSeq)
 		for j := range p {
 			kpos := s.KPos0 + j
-			if s.Causal && kpos > pos || s.Window > 0 && pos-kpos >= s.Window {
+			if s.Causal && kpos > pos || s.Window > 0 && pos-kpos >= s.Window || inOtherDocument(&s, b, pos, kpos) {
 				continue
 			}
 			for d := range s.Dim {
@@ -56,6 +56,32 @@ func naiveAttention(q, k, v []float64, s AttentionShape) (o, lse []float64) {
 		}
 	}
 	return o, lse
+}
+
+// inOtherDocument reports whether a key is outside of the document of a query of sample b.
+func inOtherDocument(s *AttentionShape, b, query, key int) bool {
+	at := b*s.SeqAll + query
+	return s.Starts != nil && key < int(s.Starts[at]) || s.Ends != nil && key >= int(s.Ends[at])
+}
+
+// documentsOf returns the borders of documents of the given lengths, which fill rows of seq positions.
+func documentsOf(seq int, lengths ...int) (starts, ends []int32) {
+	for _, n := range lengths {
+		at := len(starts)
+		for range n {
+			starts, ends = append(starts, int32(at%seq)), append(ends, int32(at%seq+n))
+		}
+	}
+	return starts, ends
+}
+
+// withDocuments returns the shape with documents of the given lengths.
+func withDocuments(s AttentionShape, lengths ...int) AttentionShape {
+	s.Starts, s.Ends = documentsOf(s.SeqAll, lengths...)
+	if s.Causal {
+		s.Ends = nil
+	}
+	return s
 }
 
 // bloomSlopes computes ALiBi's slopes like Hugging Face's build_alibi_tensor.
@@ -137,6 +163,17 @@ var attentionCases = []struct {
 		Pos0: 265, Window: 270, Dropout: 0.2, Key: 3, HeadsAll: 1, GroupAll: 2, SeqAll: 300, KSeqAll: 300}},
 	{"blocks", AttentionShape{Batch: 1, Seq: 35, KSeq: 530, Heads: 1, Group: 1, Dim: 3, VDim: 2, Scale: 2, Causal: true,
 		Pos0: 490, Window: 500, Dropout: 0.2, Key: 3, HeadsAll: 1, GroupAll: 1, SeqAll: 530, KSeqAll: 530}},
+	{"documents", withDocuments(AttentionShape{Batch: 2, Seq: 13, KSeq: 13, Heads: 2, Group: 2, Dim: 3, VDim: 4,
+		Scale: 0.5, Causal: true, SeqAll: 13}, 5, 1, 7, 2, 11)},
+	{"documents, both sides", withDocuments(AttentionShape{Batch: 2, Seq: 9, KSeq: 9, Heads: 1, Group: 2, Dim: 3,
+		VDim: 3, Scale: 0.6, SeqAll: 9}, 9, 4, 5)},
+	{"documents, other keys", withDocuments(AttentionShape{Batch: 1, Seq: 9, KSeq: 8, Heads: 1, Group: 1, Dim: 3,
+		VDim: 3, Scale: 0.6, Causal: true, Pos0: 11, KPos0: 3, SeqAll: 20}, 6, 7, 2, 5)},
+	{"documents, all at once", withDocuments(AttentionShape{Batch: 1, Seq: 35, KSeq: 300, Heads: 1, Group: 2, Dim: 3,
+		VDim: 2, Scale: 2, Causal: true, Softcap: 4, Alibi: true, Pos0: 265, Window: 20, Dropout: 0.2, Key: 3,
+		HeadsAll: 1, GroupAll: 2, SeqAll: 300, KSeqAll: 300}, 270, 3, 27)},
+	{"documents, blocks", withDocuments(AttentionShape{Batch: 1, Seq: 35, KSeq: 530, Heads: 1, Group: 1, Dim: 3,
+		VDim: 2, Scale: 2, Causal: true, Pos0: 490, SeqAll: 530}, 220, 275, 1, 34)},
 }
 
 func TestAttention(t *testing.T) { both(t, testAttention[float32], testAttention[float64]) }
@@ -190,6 +227,10 @@ func testAttentionPanels[F Float](t *testing.T, tol float64) {
 		// two and four blocks of queries that share packed keys
 		{Batch: 14, Seq: 300, KSeq: 300, Heads: 1, Group: 1, Dim: 17, VDim: 33, Scale: 0.5, Causal: true, Window: 20},
 		{Batch: 28, Seq: 300, KSeq: 300, Heads: 1, Group: 1, Dim: 17, VDim: 33, Scale: 0.5, Causal: true, Window: 20},
+		withDocuments(AttentionShape{Batch: 2, Seq: 600, KSeq: 600, Heads: 1, Group: 2, Dim: 37, VDim: 21, Scale: 0.3,
+			Causal: true, SeqAll: 600}, 257, 1, 2, 40, 300, 600),
+		withDocuments(AttentionShape{Batch: 1, Seq: 600, KSeq: 600, Heads: 2, Group: 1, Dim: 16, VDim: 16, Scale: 0.3,
+			SeqAll: 600}, 31, 290, 70, 209),
 	} {
 		x, k := drawTensors[F](s), Table[F]()
 		o, lse := naiveAttention(wide(x.q), wide(x.k), wide(x.v), s)
@@ -211,7 +252,8 @@ func naiveAttentionGrad(q, k, v, do, o, lse []float64, s AttentionShape) (dq, dk
 		h, i, b := r/s.Group%s.Heads, r/s.Group/s.Heads%s.Seq, r/s.Group/s.Heads/s.Seq
 		q, do, dq := q[r*s.Dim:][:s.Dim], do[r*s.VDim:][:s.VDim], dq[r*s.Dim:][:s.Dim]
 		for j := range s.KSeq {
-			if back := s.Pos0 + i - s.KPos0 - j; s.Causal && back < 0 || s.Window > 0 && back >= s.Window {
+			if back := s.Pos0 + i - s.KPos0 - j; s.Causal && back < 0 || s.Window > 0 && back >= s.Window ||
+				inOtherDocument(&s, b, s.Pos0+i, s.KPos0+j) {
 				continue
 			}
 			at := (b*s.KSeq+j)*s.Heads + h
@@ -327,6 +369,47 @@ func testSideBySide[F Float](t *testing.T) {
 					t.Fatalf("%+v: %s[%d] is %v, but %v if each lies for itself", s, name, i, got, want)
 				}
 			}
+		}
+	}
+}
+
+// Packed documents have the results that each has alone, to the last bits of rounding.
+func TestAttentionOfDocumentsAlone(t *testing.T) {
+	both(t, testDocumentsAlone[float32], testDocumentsAlone[float64])
+}
+
+func testDocumentsAlone[F Float](t *testing.T, tol float64) {
+	lengths := []int{70, 1, 260, 13}
+	for _, causal := range []bool{true, false} {
+		s := withDocuments(AttentionShape{Batch: 1, Seq: 344, KSeq: 344, Heads: 2, Group: 2, Dim: 6, VDim: 5,
+			Scale: 0.4, Causal: causal, SeqAll: 344}, lengths...)
+		x, k := drawTensors[F](s), Table[F]()
+		k.Attention(x.o, x.lse, x.q, x.k, x.v, s)
+		k.AttentionGrad(x.dq, x.dk, x.dv, x.do, x.q, x.k, x.v, x.o, x.lse, s)
+		at := 0
+		for _, n := range lengths {
+			one := s
+			one.Seq, one.KSeq, one.Starts, one.Ends = n, n, nil, nil
+			y := drawTensors[F](one)
+			rows := s.Heads * s.Group
+			for _, c := range []struct {
+				to, from []F
+				width    int
+			}{{y.q, x.q, rows * s.Dim}, {y.k, x.k, s.Heads * s.Dim}, {y.v, x.v, s.Heads * s.VDim},
+				{y.do, x.do, rows * s.VDim}} {
+				copy(c.to, c.from[at*c.width:])
+			}
+			k.Attention(y.o, y.lse, y.q, y.k, y.v, one)
+			k.AttentionGrad(y.dq, y.dk, y.dv, y.do, y.q, y.k, y.v, y.o, y.lse, one)
+			for _, c := range []struct {
+				name      string
+				got, want []F
+				width     int
+			}{{"o", x.o, y.o, rows * s.VDim}, {"lse", x.lse, y.lse, rows}, {"dq", x.dq, y.dq, rows * s.Dim},
+				{"dk", x.dk, y.dk, s.Heads * s.Dim}, {"dv", x.dv, y.dv, s.Heads * s.VDim}} {
+				near(t, c.name, c.got[at*c.width:(at+n)*c.width], wide(c.want), 5*tol)
+			}
+			at += n
 		}
 	}
 }

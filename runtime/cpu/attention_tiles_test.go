@@ -75,7 +75,7 @@ func attentionSums(x *narrowTensors, s AttentionShape) (o, dq, dk, dv summed) {
 	for r := range x.lse {
 		hd.g, hd.h, hd.b = r%s.Group, r/s.Group%s.Heads, r/s.Group/s.Heads/s.Seq
 		i, lo, hi := r/s.Group/s.Heads%s.Seq, 0, 0
-		lo, hi = s.Keys(i)
+		lo, hi = s.Keys(hd.b, i)
 		for j := lo; j < hi; j++ {
 			key := (hd.b*s.KSeq+j)*s.Heads + hd.h
 			qr, kr, vr, dor := q[r*s.Dim:][:s.Dim], k[key*s.Dim:][:s.Dim], v[key*s.VDim:][:s.VDim],

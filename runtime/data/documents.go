@@ -36,10 +36,14 @@ const blockDocs = 64
 
 // openDocuments reads the lengths of the documents of a file. It takes about a second for 200 million documents, and 4
 // bytes for each.
-func (t *tokenFile) openDocuments(seqLen int) error {
+func (t *tokenFile) openDocuments(spec *Spec) error {
 	if t.Format.Name != megatronName {
-		return about(t.path, inputf("%s does not say where documents end, so data.documents cannot be separate; use a "+
-			"Megatron data set, as planc data tokenize --format megatron writes it", t.path))
+		key := "data.documents cannot be separate"
+		if spec.DocumentMask {
+			key = "data.document_mask cannot be true"
+		}
+		return about(t.path, inputf("%s does not say where documents end, so %s; use a Megatron data set, as planc "+
+			"data tokenize --format megatron writes it", t.path, key))
 	}
 	path := indexOf(t.path)
 	file, info, err := openFile(path)
@@ -51,7 +55,7 @@ func (t *tokenFile) openDocuments(seqLen int) error {
 	if err := x.readHeader(info.Size()); err != nil {
 		return err
 	}
-	d := &documents{seqLen: int64(seqLen), lengths: make([]uint32, x.sequences)}
+	d := &documents{seqLen: int64(spec.SeqLen), lengths: make([]uint32, x.sequences)}
 	hash := fnv.New64a()
 	lengths := io.NewSectionReader(file, int64(indexHeader), 4*x.sequences)
 	in := bufio.NewReaderSize(io.TeeReader(lengths, hash), pieceBytes)
@@ -63,6 +67,9 @@ func (t *tokenFile) openDocuments(seqLen int) error {
 	case d.tokens != t.Tokens:
 		return about(t.path, inputf("%s has the damaged index %s: the lengths of its sequences add up to %d tokens, "+
 			"but there are %d", t.path, path, d.tokens, t.Tokens))
+	case spec.Documents != Separate:
+		t.borders = d
+		return nil
 	case d.samples == 0:
 		return about(t.path, inputf("%s has no document of at least 2 tokens", t.path))
 	}
@@ -106,5 +113,64 @@ func (d *documents) window(k int64) (at, n int64) {
 			return at + skipped, min(d.seqLen, int64(d.lengths[i])-1-skipped)
 		}
 		at, k = at+int64(d.lengths[i]), k-windows
+	}
+}
+
+// number fills numbers with the numbers of the documents, in the file, of the tokens from number at on. Tokens after
+// the last document have the number after its.
+func (d *documents) number(at int64, numbers []int32) {
+	b := sort.Search(len(d.blocks), func(i int) bool { return d.blocks[i].token > at }) - 1
+	i, end := b*blockDocs, d.blocks[b].token+int64(d.lengths[b*blockDocs])
+	for k := range numbers {
+		for i < len(d.lengths) && at+int64(k) >= end {
+			i++
+			if i < len(d.lengths) {
+				end += int64(d.lengths[i])
+			}
+		}
+		numbers[k] = int32(i)
+	}
+}
+
+// TrainDocuments fills numbers, one for each position, with the number of its document in sample g of training. The
+// labels of the last tokens of documents, which are tokens of the next document, do not count.
+func (s *Set) TrainDocuments(g int64, numbers []int32) error {
+	file, at, count := s.trainWindow(g)
+	s.numberDocuments(file, at, count, numbers)
+	return nil
+}
+
+// ValidDocuments is TrainDocuments for sample g of validation.
+func (s *Set) ValidDocuments(g int64, numbers []int32) error {
+	file, at, count := s.windowOf(s.valid, g%s.nvalid)
+	s.numberDocuments(file, at, count, numbers)
+	return nil
+}
+
+// numberDocuments numbers the documents of a sample with count labels that begins at a token of a file. Padding is a
+// document of its own.
+func (s *Set) numberDocuments(file *tokenFile, at, count int64, numbers []int32) {
+	n := min(int64(len(numbers)), count)
+	last := int32(0)
+	if file.borders != nil {
+		file.borders.number(at, numbers[:n])
+		last = numbers[n-1]
+	} else {
+		clear(numbers[:n])
+	}
+	for k := n; k < int64(len(numbers)); k++ {
+		numbers[k] = last + 1
+	}
+}
+
+// maskBorders makes the labels that are tokens of another document than their position negative, so that they do not
+// count.
+func (t *tokenFile) maskBorders(at int64, labels []int32) {
+	numbers := make([]int32, len(labels)+1)
+	t.borders.number(at, numbers)
+	for k := range labels {
+		if numbers[k] != numbers[k+1] {
+			labels[k] = -1
+		}
 	}
 }

@@ -98,3 +98,78 @@ func TestSeparateDocumentsAreRefused(t *testing.T) {
 	wantInputError(t, err, dir, "data: data.sampling is random, whose windows begin anywhere, and data.documents is "+
 		"separate, whose windows begin with their document: use data.sampling shuffle, or data.documents packed")
 }
+
+// With a mask, windows are packed, the label of a document's last token does not count, and the positions of each
+// document have its number.
+func TestMaskedDocuments(t *testing.T) {
+	dir := t.TempDir()
+	const seqLen = 8
+	r := rand.New(rand.NewPCG(9, 10))
+	for range 20 {
+		var lengths, tokens, documentOf []int
+		for document := range 70 + r.IntN(130) { // more than one block of them
+			n := r.IntN(20)
+			lengths = append(lengths, n)
+			for range n {
+				tokens, documentOf = append(tokens, len(tokens)), append(documentOf, document)
+			}
+		}
+		write(t, dir, "m.idx", indexFile(8, 2, lengths...))
+		spec := Spec{Train: one(write(t, dir, "m.bin", u16(tokens...))), SeqLen: seqLen, Vocab: 1 << 16,
+			DocumentMask: true, Seed: r.Uint64(), ValidFraction: 0.2, Sampling: []string{Shuffle, Random}[r.IntN(2)]}
+		s := open(t, spec)
+		for g := range s.TrainSamples() + s.ValidSamples() {
+			read, number := s.Train, s.TrainDocuments
+			if g >= s.TrainSamples() {
+				g, read, number = g-s.TrainSamples(), s.Valid, s.ValidDocuments
+			}
+			x, numbers := get(t, read, g, seqLen), make([]int32, seqLen)
+			if err := number(g, numbers); err != nil {
+				t.Fatal(err)
+			}
+			for i, token := range x.tokens {
+				want := int(token) + 1
+				if documentOf[token] != documentOf[token+1] {
+					want = -1
+				}
+				if int(x.labels[i]) != want || int(numbers[i]) != documentOf[token] {
+					t.Fatalf("token %d has label %d, want %d, and document %d, want %d", token, x.labels[i], want,
+						numbers[i], documentOf[token])
+				}
+			}
+			for _, padding := range numbers[len(x.tokens):] {
+				if padding != numbers[len(x.tokens)-1]+1 {
+					t.Fatalf("padding is of document %d", padding)
+				}
+			}
+		}
+		plain := spec
+		plain.DocumentMask = false
+		if open(t, plain).ID() == s.ID() {
+			t.Error("the mask leaves the ID as it is")
+		}
+	}
+	_, err := Open(Spec{Train: one(write(t, dir, "a.txt", []byte(strings.Repeat("text ", 20)))), SeqLen: 8, Vocab: 256,
+		DocumentMask: true})
+	wantInputError(t, err, dir, "data: DIR/a.txt does not say where documents end, so data.document_mask cannot be "+
+		"true; use a Megatron data set, as planc data tokenize --format megatron writes it")
+}
+
+// Documents of a file with a mask stay apart in separate samples too: padding is a document of its own.
+func TestDocumentsOfSeparateSamples(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "m.idx", indexFile(8, 2, 5, 4))
+	s := open(t, Spec{Train: one(write(t, dir, "m.bin", u16(count(9)...))), SeqLen: 8, Vocab: 9, Documents: Separate,
+		DocumentMask: true})
+	for g := range s.TrainSamples() {
+		x, numbers := get(t, s.Train, g, 8), make([]int32, 8)
+		if err := s.TrainDocuments(g, numbers); err != nil {
+			t.Fatal(err)
+		}
+		for i, number := range numbers {
+			if want := i >= len(x.tokens); (number == 1) != want || number > 1 {
+				t.Errorf("sample %d: position %d is of document %d", g, i, number)
+			}
+		}
+	}
+}

@@ -26,6 +26,7 @@ type tokenFile struct {
 	info      os.FileInfo // when the file was opened
 	watch     watch
 	documents *documents // nil if the file is cut into windows as a whole
+	borders   *documents // nil if its windows do not depend on where documents end
 }
 
 // samples returns the number of windows of n tokens, including the shorter ones at the end.

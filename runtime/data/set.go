@@ -1,6 +1,7 @@
 package data
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -31,6 +32,7 @@ type Spec struct {
 	Sampling      string   // [Shuffle] or [Random]; "" is Shuffle
 	Weights       string   // [Passes] or [Shares]; "" is Passes
 	Documents     string   // [Packed] or [Separate]; "" is Packed
+	DocumentMask  bool     // attention and loss do not cross the borders of documents in a window
 
 	// Notice is called with messages about files that change while they are in use, although what is read has not
 	// changed. Any goroutine that reads may call it. It may be nil.
@@ -157,11 +159,12 @@ func (s *Set) openSource(src Source) ([]*tokenFile, error) {
 		}
 		f.watch.notice = s.spec.Notice
 		s.files = append(s.files, f)
-		if s.spec.Documents == Separate {
-			if err := f.openDocuments(s.spec.SeqLen); err != nil {
+		if s.spec.Documents == Separate || s.spec.DocumentMask {
+			if err := f.openDocuments(&s.spec); err != nil {
 				return nil, err
 			}
-		} else if need := int64(s.spec.SeqLen) + 1; f.Tokens < need {
+		}
+		if need := int64(s.spec.SeqLen) + 1; s.spec.Documents != Separate && f.Tokens < need {
 			return nil, about(path, inputf("%s is too short: it has %d tokens, but one sample needs %d "+
 				"(train.seq_len %d plus the last label)",
 				path, f.Tokens, need, s.spec.SeqLen))
@@ -232,15 +235,22 @@ func (s *Set) ValidSamples() int64 { return s.nvalid }
 // epochs. Positions from unmasked on are past the end of the file: token and label are 0 there, and the
 // caller must mask them. A token outside the vocabulary is an InputError.
 func (s *Set) Train(g int64, tokens, labels []int32) (unmasked int, err error) {
+	s.checkBuffers(tokens, labels)
+	file, at, count := s.trainWindow(g)
+	return s.readWindow(file, at, count, tokens, labels)
+}
+
+// trainWindow returns the file of sample g of training, its first token, and the number of its tokens with a label.
+func (s *Set) trainWindow(g int64) (file *tokenFile, at, count int64) {
 	if s.spec.Sampling == Random {
-		return s.readRandom(g, tokens, labels)
+		return s.randomWindow(g)
 	}
 	i, place := s.sourceOf(g)
 	src := &s.sources[i]
 	m := uint64(src.samples)
 	begin := mulMod(uint64(g/s.TrainSamples()), uint64(src.epoch), m) // end of the last epoch
 	k := (begin + uint64(place)%m) % m
-	return s.read(src.sections, int64(k), tokens, labels)
+	return s.windowOf(src.sections, int64(k))
 }
 
 // sourceOf returns the source of training sample g, and the sample's number among those of the source in its epoch.
@@ -277,19 +287,23 @@ const orderKey = 0x64617461 // "data"
 // Valid fills tokens and labels, as Train does, with sample g of validation. The order is that of the
 // files; past the last sample it begins again. It panics where ValidSamples is 0.
 func (s *Set) Valid(g int64, tokens, labels []int32) (unmasked int, err error) {
-	return s.read(s.valid, g%s.nvalid, tokens, labels)
+	s.checkBuffers(tokens, labels)
+	file, at, count := s.windowOf(s.valid, g%s.nvalid)
+	return s.readWindow(file, at, count, tokens, labels)
 }
 
-// read reads sample k of the sections.
-func (s *Set) read(sections []section, k int64, tokens, labels []int32) (int, error) {
-	n := s.spec.SeqLen
-	if len(tokens) != n || len(labels) != n {
+func (s *Set) checkBuffers(tokens, labels []int32) {
+	if n := s.spec.SeqLen; len(tokens) != n || len(labels) != n {
 		panic(fmt.Sprintf("data: buffers of %d tokens and %d labels for samples of %d", len(tokens), len(labels), n))
 	}
+}
+
+// windowOf returns the file of sample k of the sections, its first token, and the number of its tokens with a label.
+func (s *Set) windowOf(sections []section, k int64) (file *tokenFile, at, count int64) {
 	i := sort.Search(len(sections), func(i int) bool { return k < sections[i].start+sections[i].count })
 	sec := &sections[i]
-	at, count := sec.file.window(sec.first+k-sec.start, int64(n))
-	return s.readWindow(sec.file, at, count, tokens, labels)
+	at, count = sec.file.window(sec.first+k-sec.start, int64(s.spec.SeqLen))
+	return sec.file, at, count
 }
 
 // readWindow reads the sample of some labels that begins at a token of a file.
@@ -299,6 +313,9 @@ func (s *Set) readWindow(file *tokenFile, at, count int64, tokens, labels []int3
 		return 0, err
 	}
 	copy(labels[:n-1], tokens[1:n])
+	if file.borders != nil {
+		file.maskBorders(at, labels[:n])
+	}
 	clear(tokens[n:])
 	clear(labels[n:])
 	return n, nil
@@ -330,6 +347,8 @@ func (s *Set) String() string {
 		valid = "drawn at random, " + valid
 	case s.spec.Documents == Separate:
 		valid = fmt.Sprintf("of one document each (%.0f %% padding), ", 100*s.padding()) + valid
+	case s.spec.DocumentMask:
+		valid = "of packed documents that attention does not mix, " + valid
 	}
 	return fmt.Sprintf("%s, %d tokens: %d samples of %d an epoch, %s", files, tokens, s.TrainSamples(),
 		s.spec.SeqLen, valid)
@@ -354,7 +373,7 @@ func (s *Set) ID() string {
 		fmt.Fprintf(&b, "source %d of %d\n", src.epoch, src.samples)
 		for _, sec := range src.sections {
 			fmt.Fprintf(&b, "%d %d %d %d\n", sec.file.Width, sec.file.Tokens, sec.first, sec.count)
-			if d := sec.file.documents; d != nil {
+			if d := cmp.Or(sec.file.documents, sec.file.borders); d != nil {
 				fmt.Fprintf(&b, "documents %d\n", d.hash)
 			}
 		}
@@ -397,6 +416,9 @@ func (s *Set) Files() string {
 	}
 	if s.spec.Documents == Separate {
 		text += ", data.documents separate"
+	}
+	if s.spec.DocumentMask {
+		text += ", data.document_mask"
 	}
 	return text
 }

@@ -33,8 +33,8 @@ func (sec *section) windows(n int64) int64 {
 	return end - sec.first*n - n
 }
 
-// readRandom reads training sample g of Random.
-func (s *Set) readRandom(g int64, tokens, labels []int32) (unmasked int, err error) {
+// randomWindow is trainWindow for sampling Random.
+func (s *Set) randomWindow(g int64) (file *tokenFile, at, count int64) {
 	i, _ := s.sourceOf(g)
 	src := &s.sources[i]
 	n := int64(s.spec.SeqLen)
@@ -43,7 +43,7 @@ func (s *Set) readRandom(g int64, tokens, labels []int32) (unmasked int, err err
 		sec := &src.sections[i]
 		windows := sec.windows(n)
 		if k < windows {
-			return s.readWindow(sec.file, sec.first*n+k, n, tokens, labels)
+			return sec.file, sec.first*n + k, n
 		}
 		k -= windows
 	}

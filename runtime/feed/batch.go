@@ -11,6 +11,7 @@ type Batch struct {
 	Tokens, Labels []int32
 	Types          []int32   // nil if the model reads none
 	Pixels         []float32 // nil if the model reads none
+	Documents      []int32   // number of each position's document; nil if the model does not read their borders
 	Unmasked       []int     // positions that count, per sample; the label of all others is -1
 	Err            error
 }
@@ -24,6 +25,9 @@ func NewBatch(samples int, l *program.BatchLayout) *Batch {
 	}
 	if l.Types {
 		b.Types = make([]int32, samples*l.SeqLen)
+	}
+	if l.Documents {
+		b.Documents = make([]int32, samples*l.SeqLen)
 	}
 	if l.Patch > 0 {
 		b.Pixels = make([]float32, samples*l.SeqLen*l.Patch)
@@ -80,6 +84,7 @@ func (b *Batch) blank(i int) {
 	clear(RowOf(b.Tokens, i, n))
 	clear(RowOf(b.Types, i, n))
 	clear(RowOf(b.Pixels, i, n))
+	clear(RowOf(b.Documents, i, n))
 	b.Unmasked[i] = mask(RowOf(b.Labels, i, n), 0)
 }
 
@@ -95,6 +100,13 @@ func (b *Batch) sample(from Reader, i int, g int64) error {
 		row := RowOf(b.Pixels, i, n)
 		err = from.pixels(g, row)
 		clear(row[:len(row)/len(labels)]) // the class token is no patch
+	}
+	if err == nil && from.documents != nil {
+		row := RowOf(b.Documents, i, n)
+		err = from.documents(g, row)
+		if err == nil {
+			err = from.checkDocuments(g, row)
+		}
 	}
 	if err == nil {
 		err = from.check(g, RowOf(b.Tokens, i, n), labels, counted)

@@ -17,7 +17,7 @@ func openData(p *program.Program, s *program.Settings, notice func(string)) (*da
 		ValidFraction: s.Data.ValidFraction, Root: s.Data.Root, Dir: s.Dir, Tokenizer: s.Data.Tokenizer,
 		SeqLen: p.Batch.SeqLen, Vocab: p.Model.Vocab, Seed: s.Train.Seed,
 		Sampling: s.Data.Sampling, Weights: s.Data.Weights,
-		Documents: s.Data.Documents,
+		Documents: s.Data.Documents, DocumentMask: p.Batch.Documents,
 	}
 	for _, f := range s.Data.Train {
 		spec.Train = append(spec.Train, data.Source{Path: f.Path, Weight: weight(f)})

@@ -14,6 +14,8 @@ type Reader struct {
 	sample func(g int64, tokens, labels []int32) (unmasked int, err error)
 	types  func(g int64, types []int32) error    // nil: all types are 0, or the model reads none
 	pixels func(g int64, pixels []float32) error // nil if the model reads none
+	// nil if the model does not read the borders of documents
+	documents func(g int64, documents []int32) error
 
 	label          string // "" or "validation ", in front of the word sample in messages
 	tokens, labels int    // upper bounds of tokens and labels; 0 if the model reads no tokens
@@ -22,13 +24,16 @@ type Reader struct {
 
 // Repeat returns a reader that reads the first n samples again and again.
 func (from Reader) Repeat(n int64) Reader {
-	sample, types, pixels := from.sample, from.types, from.pixels
+	sample, types, pixels, documents := from.sample, from.types, from.pixels, from.documents
 	from.sample = func(g int64, tokens, labels []int32) (int, error) { return sample(g%n, tokens, labels) }
 	if types != nil {
 		from.types = func(g int64, to []int32) error { return types(g%n, to) }
 	}
 	if pixels != nil {
 		from.pixels = func(g int64, to []float32) error { return pixels(g%n, to) }
+	}
+	if documents != nil {
+		from.documents = func(g int64, to []int32) error { return documents(g%n, to) }
 	}
 	return from
 }
@@ -54,6 +59,9 @@ func Readers(s Source, p *program.Program) (train, valid Reader) {
 	if p, ok := s.(ImageSource); ok && l.Patch > 0 {
 		train.pixels, valid.pixels = p.TrainPixels, p.ValidPixels
 	}
+	if d, ok := s.(DocumentSource); ok && l.Documents {
+		train.documents, valid.documents = d.TrainDocuments, d.ValidDocuments
+	}
 	return train, valid
 }
 
@@ -67,7 +75,12 @@ func CheckSource(s Source, p *program.Program, predictsTokens bool) error {
 	case s == nil && !predictsTokens:
 		return exit.Errorf(exit.Input, "the model does not predict the next token, and the job's files have no other "+
 			"labels: pass rt.Data a source with labels")
-	case p.Batch.Patch == 0:
+	}
+	if _, ok := s.(DocumentSource); !ok && s != nil && p.Batch.Documents {
+		return exit.Errorf(exit.Input, "the job sets data.document_mask, but %T is not an rt.DocumentSource: it needs "+
+			"the methods TrainDocuments and ValidDocuments", s)
+	}
+	if p.Batch.Patch == 0 {
 		return nil
 	}
 	if _, ok := s.(ImageSource); !ok {
@@ -93,6 +106,17 @@ func (from *Reader) check(g int64, tokens, labels []int32, unmasked int) error {
 		return exit.Errorf(exit.Input, "%ssample %d: the label at position %d is %d, but the model has %d classes (0 "+
 			"to %d; a negative one does not count)",
 			from.label, g, i, v, from.labels, from.labels-1)
+	}
+	return nil
+}
+
+// checkDocuments refuses documents whose numbers decrease: the positions of a document must be consecutive.
+func (from *Reader) checkDocuments(g int64, documents []int32) error {
+	for i := 1; i < len(documents); i++ {
+		if documents[i] < documents[i-1] {
+			return exit.Errorf(exit.Input, "%ssample %d: position %d is of document %d, but the position before it of "+
+				"document %d; the numbers must not decrease", from.label, g, i, documents[i], documents[i-1])
+		}
 	}
 	return nil
 }

@@ -29,6 +29,17 @@ type TypedSource interface {
 	ValidTypes(g int64, types []int32) error
 }
 
+// DocumentSource is a [Source] for jobs with data.document_mask, which require it. Attention does not cross the borders
+// of its documents. Padding is a document of its own: tokens do not attend to it. Sample g is the sample that Train or
+// Valid gives for g.
+type DocumentSource interface {
+	// TrainDocuments fills documents with the number of each position's document, for training sample g. The numbers
+	// do not decrease from one position to the next.
+	TrainDocuments(g int64, documents []int32) error
+	// ValidDocuments is like TrainDocuments, for a validation sample.
+	ValidDocuments(g int64, documents []int32) error
+}
+
 // ImageSource is a [Source] for models that read images; such models require it. Pixels holds one patch per position,
 // in the order of the model's patch projection. Its previous content is arbitrary. Position 0 is the class token: what
 // is written there is ignored, and its label is the class of the image. Train and Valid are still called for labels,

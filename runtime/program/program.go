@@ -124,6 +124,7 @@ type BatchLayout struct {
 	ReplicaAxes  []string // atoms that number the replicas, fastest first
 	GlobalBatch  int
 	Types        bool // the model reads token types
+	Documents    bool // the model reads the borders of documents
 	Patch        int  // elements per image patch; 0 if the model reads no pixels
 }
 
@@ -135,6 +136,10 @@ type Inputs struct {
 	Mask   int // Program.Elem [MicroBatches, MicroBatch, SeqLen]: 1 counts, 0 does not
 	Types  int // int32 [MicroBatches, MicroBatch, SeqLen]: token type
 	Pixels int // Types.Compute [MicroBatches, MicroBatch, SeqLen, Patch]
+
+	// Starts and Ends are the first position of the document to which a position belongs, and the position after its
+	// last one: int32 [MicroBatches, MicroBatch, BatchLayout.SeqLen], whole rows on each rank.
+	Starts, Ends int
 }
 
 // ShortHash returns the first digits of a hash, for people.

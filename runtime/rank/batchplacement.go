@@ -14,6 +14,9 @@ func place[F tensors.Float](r *Rank, b *feed.Batch, micro int) {
 	for m := range micro {
 		for j := range l.MicroBatch {
 			i := (m*l.Replicas+replica)*l.MicroBatch + j
+			if l.Documents {
+				placeBorders(r, m*l.MicroBatch+j, feed.RowOf(b.Documents, i, n))
+			}
 			eachRun(r, m*l.MicroBatch+j, func(at, from, width int) {
 				if in.Tokens > 0 {
 					copy(tensors.View[int32](&r.Store, in.Tokens+at*4, width), feed.RowOf(b.Tokens, i, n)[from:])
@@ -29,6 +32,29 @@ func place[F tensors.Float](r *Rank, b *feed.Batch, micro int) {
 				placeLabels(tensors.View[int32](&r.Store, in.Labels+at*4, width), tensors.View[F](&r.Store,
 					in.Mask+at*elem, width), feed.RowOf(b.Labels, i, n)[from:from+width])
 			})
+		}
+	}
+}
+
+// placeBorders writes the borders of the documents of the rank's row number row, given the number of each position's
+// document. It writes whole rows, whatever part of a row the rank has.
+func placeBorders(r *Rank, row int, documents []int32) {
+	n, in := len(documents), &r.Stage.Inputs
+	starts := tensors.View[int32](&r.Store, in.Starts+row*n*4, n)
+	for k := range starts {
+		starts[k] = int32(k)
+		if k > 0 && documents[k] == documents[k-1] {
+			starts[k] = starts[k-1]
+		}
+	}
+	if in.Ends == 0 {
+		return
+	}
+	ends := tensors.View[int32](&r.Store, in.Ends+row*n*4, n)
+	for k := n - 1; k >= 0; k-- {
+		ends[k] = int32(k + 1)
+		if k+1 < n && documents[k] == documents[k+1] {
+			ends[k] = ends[k+1]
 		}
 	}
 }

@@ -38,6 +38,11 @@ func showTokens(r *Rank, tokens []int32) {
 	if in.Types > 0 {
 		clear(tensors.View[int32](&r.Store, in.Types, n))
 	}
+	if l.Documents { // the text is one document
+		for j := range l.MicroBatch {
+			placeBorders(r, j, make([]int32, l.SeqLen))
+		}
+	}
 	clear(tensors.View[int32](&r.Store, in.Labels, n))
 	clear(r.Arena[in.Mask : in.Mask+n*r.Program.Elem.Size()])
 	if r.Device != nil {

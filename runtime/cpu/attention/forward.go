@@ -12,7 +12,8 @@ import (
 // Shape describes a call of Attention. Query head (h, g) reads key and value head h. Local query s
 // has position Pos0+s in the sequence, and local key t has position KPos0+t. If Half or KHalf is not 0,
 // indices from there on have positions Pos1+s-Half and KPos1+t-KHalf (see [elem.Where]). With Causal, a query
-// sees the keys up to its own position; with a Window, only those less than Window positions back.
+// sees the keys up to its own position; with a Window, only those less than Window positions back; with Starts or
+// Ends, only those of its document.
 type Shape struct {
 	Batch, Seq, KSeq, Heads, Group, Dim, VDim int
 	Scale                                     float64 // factor of q·k
@@ -34,6 +35,10 @@ type Shape struct {
 	Key                                 uint64
 	Batch0, Head0, Group0               int
 	HeadsAll, GroupAll, SeqAll, KSeqAll int
+
+	// Starts and Ends are the borders of the document of each position, [Batch, SeqAll]: a query sees the keys from the
+	// start of its document to before its end. Neither decreases along a row. nil: documents have no borders.
+	Starts, Ends []int32
 
 	// Pitch is the number of elements from one position of q, k and v, and of their gradients, to the next if they lie
 	// side by side; 0: each is contiguous. It is a multiple of Dim, which is then VDim.
@@ -67,8 +72,9 @@ const (
 func (s *Shape) Queries() elem.Where { return elem.Where{At: s.Pos0, Half: s.Half, Then: s.Pos1} }
 func (s *Shape) Values() elem.Where  { return elem.Where{At: s.KPos0, Half: s.KHalf, Then: s.KPos1} }
 
-// Keys returns the range of local keys that local query i sees: lo to hi-1.
-func (s *Shape) Keys(i int) (lo, hi int) {
+// Keys returns the range of local keys that local query i of local sample b sees: lo to hi-1. Both increase with the
+// query.
+func (s *Shape) Keys(b, i int) (lo, hi int) {
 	hi = s.KSeq
 	at := s.Queries().Of(i)
 	if s.Causal {
@@ -76,6 +82,12 @@ func (s *Shape) Keys(i int) (lo, hi int) {
 	}
 	if s.Window > 0 {
 		lo = s.Values().Below(at+1-s.Window, s.KSeq)
+	}
+	if s.Starts != nil {
+		lo = max(lo, s.Values().Below(int(s.Starts[b*s.SeqAll+at]), s.KSeq))
+	}
+	if s.Ends != nil {
+		hi = min(hi, s.Values().Below(int(s.Ends[b*s.SeqAll+at]), s.KSeq))
 	}
 	return min(lo, hi), hi
 }
@@ -107,10 +119,10 @@ func at[F elem.Float](x gemm.Mat[F], b, seq, ld, h, dim int) gemm.Mat[F] {
 	return gemm.Mat[F]{D: x.D[min(len(x.D), first):], LD: ld}
 }
 
-// span returns the range of keys that any of queries i0 to i1-1 sees. Both ends increase with the query.
-func (s *Shape) span(i0, i1 int) (lo, hi int) {
-	lo, _ = s.Keys(i0)
-	_, hi = s.Keys(i1 - 1)
+// span returns the range of keys that contains those that queries i0 to i1-1 of sample b see.
+func (s *Shape) span(b, i0, i1 int) (lo, hi int) {
+	lo, _ = s.Keys(b, i0)
+	_, hi = s.Keys(b, i1-1)
 	return lo, hi
 }
 
@@ -213,7 +225,7 @@ func (a *attending[F]) place(b, hg int) head[F] {
 // so far: o = o*exp(old max - max) + exp(scores - max)·v. At the end: o /= sum.
 func (w *worker[F]) attend(hd *head[F], i0, i1 int) {
 	w.begin(hd, i0, i1)
-	lo, hi := hd.span(i0, i1)
+	lo, hi := hd.span(hd.b, i0, i1)
 	if lo == hi && !hd.More {
 		clearRows(hd.o.Rows(i0), i1-i0, hd.VDim)
 	}
@@ -247,7 +259,7 @@ func (w *worker[F]) begin(hd *head[F], i0, i1 int) {
 // j0+n-1.
 func (w *worker[F]) attendBlock(hd *head[F], i0, rows, at, j0, n int) {
 	o, p := hd.o.Rows(i0), gemm.Mat[F]{D: w.p[:], LD: pRow}
-	lo, hi := hd.span(i0, i0+rows)
+	lo, hi := hd.span(hd.b, i0, i0+rows)
 	if !w.see(hd, i0, rows, j0, n) {
 		if lo == hi && !hd.More {
 			clearRows(o, rows, hd.VDim)

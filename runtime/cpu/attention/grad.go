@@ -31,7 +31,7 @@ func (w *worker[F]) headGrad(a *attending[F], unit int) {
 	_, ldK, ldV := s.LD()
 	dk, dv := at(a.dk, b, s.KSeq, ldK, h, s.Dim), at(a.dv, b, s.KSeq, ldV, h, s.VDim)
 	k, v := at(a.k, b, s.KSeq, ldK, h, s.Dim), at(a.v, b, s.KSeq, ldV, h, s.VDim)
-	lo, hi := s.span(0, s.Seq)
+	lo, hi := s.span(b, 0, s.Seq)
 	clearGrads(dk, dv, s, 0, lo) // no query sees these keys
 	clearGrads(dk, dv, s, hi, s.KSeq)
 	if lo == hi {
@@ -88,7 +88,7 @@ func (w *worker[F]) keysGrad(a *attending[F], b, h int, dk, dv gemm.Mat[F], j0, 
 func (w *worker[F]) attendGrad(hd *head[F], i0, rows, j0, n int) {
 	step := hd.Heads * hd.Group
 	q, dq, o, do := hd.q.Rows(i0), hd.dq.Rows(i0), hd.o.Rows(i0), hd.do.Rows(i0)
-	lo, hi := hd.span(i0, i0+rows)
+	lo, hi := hd.span(hd.b, i0, i0+rows)
 	if !w.see(hd, i0, rows, j0, n) {
 		if lo == hi && !hd.More {
 			clearRows(dq, rows, hd.Dim)

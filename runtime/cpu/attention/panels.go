@@ -11,13 +11,14 @@ type seen struct {
 
 // see finds which of keys j0 to j0+n-1 the rows queries from i0 on see, and reports whether there are any.
 func (w *multiplier[F]) see(hd *head[F], i0, rows, j0, n int) bool {
-	if first := hd.Pos0 + i0 + 1 - hd.KPos0 - j0; hd.Causal && hd.Window == 0 && hd.Half == 0 && hd.KHalf == 0 {
+	if first := hd.Pos0 + i0 + 1 - hd.KPos0 - j0; hd.Causal && hd.Window == 0 && hd.Half == 0 &&
+		hd.KHalf == 0 && hd.Starts == nil && hd.Ends == nil {
 		for i := range rows { // a faster form of the general case below
 			w.seen.lo[i], w.seen.hi[i] = 0, max(0, min(first+i, n))
 		}
 	} else {
 		for i := range rows {
-			lo, hi := hd.Keys(i0 + i)
+			lo, hi := hd.Keys(hd.b, i0+i)
 			w.seen.lo[i], w.seen.hi[i] = max(0, min(lo-j0, n)), max(0, min(hi-j0, n))
 		}
 	}

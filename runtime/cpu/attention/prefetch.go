@@ -74,7 +74,7 @@ func (l *prefetchList[F]) askUnit(a *attending[F], unit int) {
 		return
 	}
 	hd, i0, i1 := a.block(unit)
-	lo, hi := hd.span(i0, i1)
+	lo, hi := hd.span(hd.b, i0, i1)
 	if lo == hi { // the queries see no key, and lo may exceed the last one
 		return
 	}
