@@ -10,6 +10,7 @@ import (
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
+	"github.com/planc-dev/planc/ir/zoo"
 	"github.com/planc-dev/planc/passes"
 	"github.com/planc-dev/planc/passes/search/internal/problems"
 	"github.com/planc-dev/planc/passes/search/space"
@@ -60,6 +61,28 @@ func TestCompositionIsTheProgram(t *testing.T) {
 		"recompute selective", "zero 1", "zero 2", "zero 3", "pp 2", "pp 4", "groups true"} {
 		if seen[what] < min(5, draws(9)) {
 			t.Errorf("%s was drawn %d times", what, seen[what])
+		}
+	}
+}
+
+// What is priced is what runs if attention does not cross the borders of documents, which the batch then holds.
+func TestCompositionOfMaskedDocuments(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for _, family := range []string{spec.GPT2, spec.BERT} {
+		cfg := gpt2Config(2, 16, 4, 61, 16)
+		cfg.Family, cfg.Bidirectional = family, family == spec.BERT
+		p := problem(cluster(t, "cpu", 1, 4), cfg, 8, 8, ir.FullPrecision(ir.F32))
+		plain := p.Model
+		p.Model = zoo.Build("m", cfg, zoo.Options{SeqLen: 8, Batch: 1, Elem: ir.F32, Documents: true})
+		if plain.MasksDocuments() || !p.Model.MasksDocuments() {
+			t.Errorf("%s: the option masks nothing, or more than it should", family)
+		}
+		s, err := New(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, plan := range problems.PlansOf(p).Uneven(t, r, 5) {
+			checkComposition(t, s, plan)
 		}
 	}
 }
