@@ -111,7 +111,7 @@ func (e *emitter) attentionShape(n *ir.Node, q, k, v ir.Type) jen.Code {
 		jen.Id("Batch"): local(q.Dims[0]), jen.Id("Seq"): local(at(q, ir.Seq)), jen.Id("KSeq"): local(at(k, ir.KSeq)),
 		jen.Id("Heads"): local(at(q, ir.Head)), jen.Id("Group"): local(group),
 		jen.Id("Dim"): local(at(q, ir.HeadDim)), jen.Id("VDim"): local(at(v, ir.VDim)),
-		jen.Id("Scale"): jen.Lit(n.Attr.Scale), jen.Id("Causal"): jen.Lit(n.Attr.Causal),
+		jen.Id("Scale"): jen.Lit(n.Attr.Scale), jen.Id("Mask"): e.attentionMask(n),
 		jen.Id("HeadsAll"): jen.Lit(at(q, ir.Head).Size), jen.Id("GroupAll"): jen.Lit(group.Size),
 		jen.Id("SeqAll"): jen.Lit(at(q, ir.Seq).Size), jen.Id("KSeqAll"): jen.Lit(at(k, ir.KSeq).Size),
 	}
@@ -121,20 +121,11 @@ func (e *emitter) attentionShape(n *ir.Node, q, k, v ir.Type) jen.Code {
 	if len(n.Joins()) > 0 {
 		d[jen.Id("More")] = jen.True()
 	}
-	if n.Attr.Window > 0 {
-		d[jen.Id("Window")] = e.inLocal(n.Attr.Layers, jen.Lit(n.Attr.Window), jen.Lit(0))
-	}
 	if n.Attr.Softcap > 0 {
 		d[jen.Id("Softcap")] = jen.Lit(n.Attr.Softcap)
 	}
 	if n.Attr.Alibi {
 		d[jen.Id("Alibi")] = jen.True()
-	}
-	if n.Attr.Documents {
-		d[jen.Id("Starts")] = e.borders("Starts")
-		if !n.Attr.Causal {
-			d[jen.Id("Ends")] = e.borders("Ends")
-		}
 	}
 	if n.Attr.Drop > 0 {
 		d[jen.Id("Dropout")], d[jen.Id("Key")] = e.drop(n), e.dropKey(n)
@@ -161,9 +152,27 @@ func (e *emitter) attentionShape(n *ir.Node, q, k, v ir.Type) jen.Code {
 	return jen.Qual(cpuPath, "AttentionShape").Values(d)
 }
 
+// attentionMask returns the keys that queries of an attention node see.
+func (e *emitter) attentionMask(n *ir.Node) jen.Code {
+	d := jen.Dict{}
+	if n.Attr.Causal {
+		d[jen.Id("Causal")] = jen.True()
+	}
+	if n.Attr.Window > 0 {
+		d[jen.Id("Window")] = e.inLocal(n.Attr.Layers, jen.Lit(n.Attr.Window), jen.Lit(0))
+	}
+	if n.Attr.Documents {
+		d[jen.Id("Starts")] = e.borders("Starts")
+		if !n.Attr.Causal {
+			d[jen.Id("Ends")] = e.borders("Ends")
+		}
+	}
+	return jen.Qual(cpuPath, "AttentionMask").Values(d)
+}
+
 // borders is a view of the borders of the micro-batch's documents: the field Starts or Ends of the stage's inputs.
 func (e *emitter) borders(field string) jen.Code {
-	t := e.p.BordersType()
+	t := e.p.Model.BordersType()
 	at := jen.Id("r").Dot("Stage").Dot("Inputs").Dot(field).Op("+").Id("b").Dot("Micro").Op("*").Lit(
 		t.LocalBytes(e.mesh))
 	return e.view(t, at, t.LocalElems(e.mesh))

@@ -51,14 +51,14 @@ func (p *Program) BatchInputs() []BatchInput {
 		}
 	}
 	for _, name := range p.Model.borders() {
-		add(name, p.BordersType())
+		add(name, p.Model.BordersType())
 	}
 	return in
 }
 
 // BordersType returns the type of the borders of documents.
-func (p *Program) BordersType() Type {
-	labels, _ := p.Model.inputType(Labels)
+func (m *Model) BordersType() Type {
+	labels, _ := m.inputType(Labels)
 	t := labels.Clone()
 	for i := range t.Dims {
 		if t.Dims[i].Dim == Seq {

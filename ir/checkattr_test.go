@@ -54,9 +54,10 @@ func TestAttributesMeanSomething(t *testing.T) {
 // Pairs of positions under each mask, counted one by one.
 func TestMeanKeys(t *testing.T) {
 	const n = 7
-	for _, a := range []Attr{{}, {Causal: true}, {Causal: true, Window: 3}, {Causal: true, Window: 1},
-		{Causal: true, Window: n},
-		{Causal: true, Window: 100}, {Causal: true, Window: 2, Layers: "2l1f"}} {
+	inLayers := causalAttr(2)
+	inLayers.Layers = "2l1f"
+	for _, a := range []Attr{{}, causalAttr(0), causalAttr(3), causalAttr(1), causalAttr(n), causalAttr(100),
+		inLayers} {
 		layers, pairs := 1, 0
 		if a.Layers != "" {
 			layers = 3

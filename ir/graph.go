@@ -49,31 +49,29 @@ type Param struct {
 
 // Attr holds a node's attributes. Each op's row lists the ones that it reads.
 type Attr struct {
-	Dim, To   Dim     // the dim along which an op works, and the dim that it becomes
-	Axes      []Axis  // of a collective
-	Monoid    Monoid  // of a collective
-	Into      string  // what accumulate adds to: a parameter's name, IntoLoss or IntoAux
-	Eps       float64 // of a norm
-	Scale     float64 // of scale and attention
-	Theta     float64 // base of the rotary frequencies
-	Rope      string  // rotary scaling as RopeScaling prints it, the kind and its numbers: "llama3,8,1,4,8192"
-	Drop      float64 // dropout probability
-	Key       int     // of dropout, unique in the block
-	Window    int     // of attention: last keys that a query sees, 0 for all
-	Softcap   float64 // of softcap and of attention's scores: x becomes cap·tanh(x/cap)
-	Layers    Layers  // which layers are local; if given, Window and Local apply only to those
-	Local     float64 // base of the rotary frequencies in local layers, whose positions are not scaled
-	Turn      int     // rotary: number of rotated elements of dim, from Offset on; 0 for all
-	Pairs     bool    // rotary: rotated pairs are adjacent elements instead of elements of the two halves
-	Causal    bool    // attention
-	Documents bool    // attention sees only its document, and iota counts from its beginning; see [Program.BatchInputs]
-	Alibi     bool    // attention: adds slope(head)·(key's position - query's) to scores (Press et al. 2022)
-	Unit      bool    // of a norm: the gain is 1 + its parameter
-	Inverse   bool    // rotary: rotates in the opposite direction
-	FirstLast bool    // of a collective over pp: only the first and the last stage take part
-	Offset    int     // of iota: added to each index; of part and rotary: the first element of dim; of side: its index
-	Max       int     // of iota: larger indices become this one; 0 for no bound
-	Frozen    int     // of embed and its gradient: 1 + the row of the table that lookups do not train, 0 for none
+	Dim, To       Dim     // the dim along which an op works, and the dim that it becomes
+	AttentionMask         // of attention; Documents also of iota
+	Axes          []Axis  // of a collective
+	Monoid        Monoid  // of a collective
+	Into          string  // what accumulate adds to: a parameter's name, IntoLoss or IntoAux
+	Eps           float64 // of a norm
+	Scale         float64 // of scale and attention
+	Theta         float64 // base of the rotary frequencies
+	Rope          string  // rotary scaling as RopeScaling prints it, the kind and its numbers: "llama3,8,1,4,8192"
+	Drop          float64 // dropout probability
+	Key           int     // of dropout, unique in the block
+	Softcap       float64 // of softcap and of attention's scores: x becomes cap·tanh(x/cap)
+	Layers        Layers  // which layers are local; if given, Window and Local apply only to those
+	Local         float64 // base of the rotary frequencies in local layers, whose positions are not scaled
+	Turn          int     // rotary: number of rotated elements of dim, from Offset on; 0 for all
+	Pairs         bool    // rotary: rotated pairs are adjacent elements instead of elements of the two halves
+	Alibi         bool    // attention: adds slope(head)·(key's position - query's) to scores (Press et al. 2022)
+	Unit          bool    // of a norm: the gain is 1 + its parameter
+	Inverse       bool    // rotary: rotates in the opposite direction
+	FirstLast     bool    // of a collective over pp: only the first and the last stage take part
+	Offset        int     // of iota: added to each index; of part and rotary: the first element of dim; of side: its index
+	Max           int     // of iota: larger indices become this one; 0 for no bound
+	Frozen        int     // of embed and its gradient: 1 + the row of the table that lookups do not train, 0 for none
 
 	Gate string // of a router: how outputs become scores, softmax or sigmoid
 	// of a router: weights are normalized by the sum of the chosen scores (+ eps); all are multiplied by Scale
@@ -84,6 +82,15 @@ type Attr struct {
 	Round  bool   // runs once for each round that the tokens need, on the tokens that have slots in that round
 
 	Bucket int // of a flat op
+}
+
+// AttentionMask says which keys a query of attention sees.
+type AttentionMask struct {
+	Causal bool // those up to its own position
+	Window int  // the last ones, so many; 0: all. It requires Causal
+	// Documents says that it sees those of its document, whose borders are in the batch (see [Model.BordersType]). The
+	// iota of positions then counts from the beginning of each document.
+	Documents bool
 }
 
 // Node is one op applied to values.

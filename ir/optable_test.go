@@ -89,7 +89,7 @@ func TestAttrFields(t *testing.T) {
 func TestAttrRoundTrip(t *testing.T) {
 	a := Attr{Dim: Seq, To: KSeq, Axes: []Axis{"dp", "tp"}, Monoid: LSE, Into: "loss", Eps: 1e-5, Scale: 0.125,
 		Theta: 1e4, Rope: "llama3,8,1,4,8192",
-		Drop: 0.1, Key: 3, Window: 4096, Bucket: 2, Causal: true, Inverse: true}
+		Drop: 0.1, Key: 3, AttentionMask: AttentionMask{Window: 4096, Causal: true}, Bucket: 2, Inverse: true}
 	const want = "dim=seq to=k_seq axes=dp@tp monoid=lse into=loss eps=1e-05 scale=0.125 theta=10000 " +
 		"rope=llama3,8,1,4,8192 drop=0.1 key=3 window=4096 bucket=2 causal inverse"
 	if a.String() != want {

@@ -113,10 +113,16 @@ func countPairs(size, n, rank, turn, window int, causal bool) (sum int) {
 	return sum
 }
 
+// causalAttr returns attributes of causal attention with a window; 0: none.
+func causalAttr(window int) Attr {
+	return Attr{AttentionMask: AttentionMask{Causal: true, Window: window}}
+}
+
 // All ranks have the same work in each turn of a causal ring, and all turns what attention has; a window leaves the
 // turns of neighbours.
 func TestTurns(t *testing.T) {
-	causal := Attr{Causal: true}
+	causal, inLayers := causalAttr(0), causalAttr(8)
+	inLayers.Layers = "1l1f"
 	sum := 0.0
 	for turn := range 4 {
 		sum += turnPairs(&causal, 64, 4, turn)
@@ -128,8 +134,8 @@ func TestTurns(t *testing.T) {
 		attr Attr
 		want string
 	}{
-		{causal, "[0 1 2 3]"}, {Attr{}, "[0 1 2 3]"}, {Attr{Causal: true, Window: 8}, "[0 1 3]"},
-		{Attr{Causal: true, Window: 1}, "[0]"}, {Attr{Causal: true, Window: 8, Layers: "1l1f"}, "[0 1 2 3]"},
+		{causal, "[0 1 2 3]"}, {Attr{}, "[0 1 2 3]"}, {causalAttr(8), "[0 1 3]"},
+		{causalAttr(1), "[0]"}, {inLayers, "[0 1 2 3]"},
 	} {
 		if got := fmt.Sprint(Turns(&c.attr, 64, 4)); got != c.want {
 			t.Errorf("%v: turns %s, want %s", &c.attr, got, c.want)

@@ -23,7 +23,7 @@ func attentions(l *lab, r *Result) error {
 	var all []Measured
 	for _, s := range attentionSizes {
 		shape := cpu.AttentionShape{Batch: s.batch, Seq: s.seq, KSeq: s.seq, Heads: s.heads, Group: s.group,
-			Dim: s.dim, VDim: s.dim, Scale: 0.125, Causal: true}
+			Dim: s.dim, VDim: s.dim, Scale: 0.125, Mask: cpu.AttentionMask{Causal: true}}
 		small := shape
 		small.Batch, small.Seq, small.KSeq = 1, s.compared, s.compared
 		if l.tiny {

@@ -39,7 +39,7 @@ type attended struct {
 
 func shapeOf(x cuda.Attention) cpu.AttentionShape {
 	return cpu.AttentionShape{Batch: x.Batch, Seq: x.Seq, KSeq: x.KSeq, Heads: x.KHeads, Group: x.Group, Dim: x.Dim,
-		VDim: x.Dim, Scale: x.Scale, Causal: x.Causal, Window: x.Window, Pitch: x.Pitch}
+		VDim: x.Dim, Scale: x.Scale, Mask: cpu.AttentionMask{Causal: x.Causal, Window: x.Window}, Pitch: x.Pitch}
 }
 
 // prepared uploads the operands.

@@ -12,6 +12,12 @@ import (
 	"github.com/planc-dev/planc/runtime/cpu"
 )
 
+// causal is the mask of autoregressive models.
+var causal = cpu.AttentionMask{Causal: true}
+
+// window is a causal mask of the last n keys.
+func window(n int) cpu.AttentionMask { return cpu.AttentionMask{Causal: true, Window: n} }
+
 // attentionShapes covers what the kernels distinguish: full, partial and missing tiles, head dims of
 // several chunks, and everything that affects visibility.
 var attentionShapes = map[string]cpu.AttentionShape{
@@ -19,37 +25,36 @@ var attentionShapes = map[string]cpu.AttentionShape{
 	"no sample": {Batch: 0, Seq: 3, KSeq: 3, Heads: 1, Group: 1, Dim: 2, VDim: 2, Scale: 1},
 	"no keys":   {Batch: 1, Seq: 3, KSeq: 0, Heads: 1, Group: 1, Dim: 2, VDim: 2, Scale: 1},
 	"full":      {Batch: 2, Seq: 35, KSeq: 70, Heads: 2, Group: 1, Dim: 4, VDim: 6, Scale: 0.5},
-	"causal":    {Batch: 1, Seq: 67, KSeq: 67, Heads: 2, Group: 1, Dim: 72, VDim: 72, Scale: 0.125, Causal: true},
-	"grouped":   {Batch: 2, Seq: 33, KSeq: 33, Heads: 2, Group: 3, Dim: 16, VDim: 16, Scale: 0.25, Causal: true},
-	"wide":      {Batch: 1, Seq: 34, KSeq: 34, Heads: 1, Group: 2, Dim: 192, VDim: 130, Scale: 0.07, Causal: true},
-	"offset": {Batch: 1, Seq: 20, KSeq: 60, Heads: 1, Group: 2, Dim: 4, VDim: 4, Scale: 0.5, Causal: true,
+	"causal":    {Batch: 1, Seq: 67, KSeq: 67, Heads: 2, Group: 1, Dim: 72, VDim: 72, Scale: 0.125, Mask: causal},
+	"grouped":   {Batch: 2, Seq: 33, KSeq: 33, Heads: 2, Group: 3, Dim: 16, VDim: 16, Scale: 0.25, Mask: causal},
+	"wide":      {Batch: 1, Seq: 34, KSeq: 34, Heads: 1, Group: 2, Dim: 192, VDim: 130, Scale: 0.07, Mask: causal},
+	"offset": {Batch: 1, Seq: 20, KSeq: 60, Heads: 1, Group: 2, Dim: 4, VDim: 4, Scale: 0.5, Mask: causal,
 		Pos0: 45, KPos0: 2},
 	"blind": {Batch: 1, Seq: 40, KSeq: 40, Heads: 1, Group: 1, Dim: 3, VDim: 2, Scale: 0.5,
-		Causal: true, KPos0: 35},
-	"window": {Batch: 1, Seq: 100, KSeq: 100, Heads: 1, Group: 2, Dim: 5, VDim: 4, Scale: 0.4, Causal: true,
-		Window: 37},
-	"past window": {Batch: 1, Seq: 8, KSeq: 5, Heads: 1, Group: 1, Dim: 3, VDim: 3, Scale: 0.4, Causal: true,
-		Window: 4, Pos0: 4},
-	"dropout": {Batch: 2, Seq: 34, KSeq: 35, Heads: 2, Group: 2, Dim: 3, VDim: 3, Scale: 0.5, Causal: true,
+		Mask: causal, KPos0: 35},
+	"window": {Batch: 1, Seq: 100, KSeq: 100, Heads: 1, Group: 2, Dim: 5, VDim: 4, Scale: 0.4, Mask: window(37)},
+	"past window": {Batch: 1, Seq: 8, KSeq: 5, Heads: 1, Group: 1, Dim: 3, VDim: 3, Scale: 0.4, Mask: window(4),
+		Pos0: 4},
+	"dropout": {Batch: 2, Seq: 34, KSeq: 35, Heads: 2, Group: 2, Dim: 3, VDim: 3, Scale: 0.5, Mask: causal,
 		Pos0: 3, KPos0: 1, Dropout: 0.4, Key: 9, Batch0: 2, Head0: 1, Group0: 2, HeadsAll: 4, GroupAll: 5, SeqAll: 50,
 		KSeqAll: 51},
 	"capped": {Batch: 1, Seq: 39, KSeq: 39, Heads: 2, Group: 2, Dim: 5, VDim: 3, Scale: 1.7, Softcap: 2.5,
-		Causal: true, Window: 35},
-	"alibi": {Batch: 1, Seq: 37, KSeq: 39, Heads: 2, Group: 1, Dim: 3, VDim: 4, Scale: 0.6, Causal: true, Alibi: true,
+		Mask: window(35)},
+	"alibi": {Batch: 1, Seq: 37, KSeq: 39, Heads: 2, Group: 1, Dim: 3, VDim: 4, Scale: 0.6, Mask: causal, Alibi: true,
 		Pos0: 4, KPos0: 2, Head0: 1, HeadsAll: 3, GroupAll: 1},
-	"zigzag": {Batch: 1, Seq: 48, KSeq: 48, Heads: 1, Group: 2, Dim: 4, VDim: 4, Scale: 0.5, Causal: true,
+	"zigzag": {Batch: 1, Seq: 48, KSeq: 48, Heads: 1, Group: 2, Dim: 4, VDim: 4, Scale: 0.5, Mask: causal,
 		Pos0: 24, Zigzag: cpu.Zigzag{Half: 24, Pos1: 144, KHalf: 24, KPos1: 168}},
 	"zigzag keys of later": {Batch: 1, Seq: 48, KSeq: 48, Heads: 1, Group: 1, Dim: 4, VDim: 4, Scale: 0.5,
-		Causal: true, Window: 30,
+		Mask:  window(30),
 		KPos0: 24, Zigzag: cpu.Zigzag{Half: 24, Pos1: 168, KHalf: 24, KPos1: 144}},
-	"more": {Batch: 2, Seq: 35, KSeq: 33, Heads: 1, Group: 2, Dim: 6, VDim: 5, Scale: 0.5, Causal: true,
+	"more": {Batch: 2, Seq: 35, KSeq: 33, Heads: 1, Group: 2, Dim: 6, VDim: 5, Scale: 0.5, Mask: causal,
 		More: true, Pos0: 20},
 	"more, wide": {Batch: 1, Seq: 33, KSeq: 40, Heads: 1, Group: 1, Dim: 200, VDim: 140, Scale: 0.1,
-		Causal: true, More: true,
+		Mask: causal, More: true,
 		Pos0: 7, KPos0: 20},
-	"all at once": {Batch: 1, Seq: 35, KSeq: 90, Heads: 1, Group: 2, Dim: 64, VDim: 80, Scale: 0.3, Causal: true,
+	"all at once": {Batch: 1, Seq: 35, KSeq: 90, Heads: 1, Group: 2, Dim: 64, VDim: 80, Scale: 0.3, Mask: window(60),
 		Softcap: 4, Alibi: true,
-		Pos0: 55, Window: 60, Dropout: 0.2, Key: 3, HeadsAll: 1, GroupAll: 2, SeqAll: 90, KSeqAll: 90, More: true},
+		Pos0: 55, Dropout: 0.2, Key: 3, HeadsAll: 1, GroupAll: 2, SeqAll: 90, KSeqAll: 90, More: true},
 }
 
 // attended holds the operands of attention, as the type stores them, and the results of the loops in
@@ -156,7 +161,7 @@ func (b bench) testGrad(name string, s cpu.AttentionShape, steps [3]Step) {
 func TestAttentionPassesNaN(t *testing.T) {
 	inEachType(t, "attention", func(b bench) {
 		s := cpu.AttentionShape{Batch: 1, Seq: 40, KSeq: 40, Heads: 1, Group: 1, Dim: 8, VDim: 8, Scale: 0.3,
-			Causal: true}
+			Mask: causal}
 		q, k, v, a := b.draw(40*8, "q"), b.draw(40*8, "k"), b.draw(40*8, "v"), b.computed()
 		q[33*8+2] = math.NaN()
 		o, lse := b.buffer(nans(40*8)), a.buffer(nans(40))
@@ -175,7 +180,7 @@ func TestAttentionPassesNaN(t *testing.T) {
 // mmaShapes covers what the tensor-core kernels distinguish for a head dim.
 func mmaShapes(dim int) map[string]cpu.AttentionShape {
 	s := cpu.AttentionShape{Batch: 1, Seq: 100, KSeq: 100, Heads: 1, Group: 1, Dim: dim, VDim: dim, Scale: 0.11,
-		Causal: true}
+		Mask: causal}
 	shaped := func(f func(s *cpu.AttentionShape)) cpu.AttentionShape {
 		s := s
 		f(&s)
@@ -265,9 +270,9 @@ func spread(v []float64, cols, pitch int) []float64 {
 
 // sideBySide covers plain and tensor-core kernels whose operands lie side by side.
 var sideBySide = []cpu.AttentionShape{
-	{Batch: 2, Seq: 35, KSeq: 40, Heads: 2, Group: 1, Dim: 5, VDim: 5, Scale: 0.5, Causal: true},
-	{Batch: 2, Seq: 65, KSeq: 65, Heads: 2, Group: 1, Dim: 64, VDim: 64, Scale: 0.11, Causal: true},
-	{Batch: 1, Seq: 70, KSeq: 50, Heads: 2, Group: 2, Dim: 96, VDim: 96, Scale: 0.11, Causal: true, More: true,
+	{Batch: 2, Seq: 35, KSeq: 40, Heads: 2, Group: 1, Dim: 5, VDim: 5, Scale: 0.5, Mask: causal},
+	{Batch: 2, Seq: 65, KSeq: 65, Heads: 2, Group: 1, Dim: 64, VDim: 64, Scale: 0.11, Mask: causal},
+	{Batch: 1, Seq: 70, KSeq: 50, Heads: 2, Group: 2, Dim: 96, VDim: 96, Scale: 0.11, Mask: causal, More: true,
 		Pos0: 9},
 }
 

@@ -25,8 +25,8 @@ func (c *lawCase) archive() []byte {
 			plan.WriteString(key + "\n")
 		}
 	}
-	law := fmt.Sprintf("model=%s\nlayers=%d\ndropout=%g\noptimizer=%s\nelem=%s\n", c.model.name, c.model.Layers,
-		c.model.DropResid, c.optimizer, c.elem)
+	law := fmt.Sprintf("model=%s\nlayers=%d\ndropout=%g\noptimizer=%s\nelem=%s\ndocuments=%v\n", c.model.name,
+		c.model.Layers, c.model.DropResid, c.optimizer, c.elem, c.model.documents)
 	return txtar.Format(&txtar.Archive{Comment: fmt.Appendf(nil, "Found as %s of %s.\n", c.id, c.group),
 		Files: []txtar.File{{Name: "law", Data: []byte(law)}, {Name: "plan", Data: []byte(plan.String())}}})
 }
@@ -51,6 +51,7 @@ func parseLawCase(t *testing.T, data []byte) lawCase {
 	}
 	c := lawCase{model: modelNamed(t, law["model"]), optimizer: law["optimizer"], elem: elem}
 	c.model.Layers, c.model.DropEmbd, c.model.DropResid, c.model.DropAttn = layers, drop, drop, drop
+	c.model.documents = law["documents"] == "true" // cases from before there were masks lack the key
 	c.plan = ir.SerialPlan(layers, lawBatch, ir.FullPrecision(elem))
 	for _, line := range parts["plan"] {
 		key, value, _ := strings.Cut(line, "=")

@@ -131,7 +131,7 @@ func (c *lawCase) kinds() []string {
 		p.Zero > 0 && p.ZeroGroup < p.Replicas()),
 		"recompute " + p.Recompute, fmt.Sprint("groups ", p.RecomputeEvery > 1), fmt.Sprint("split input ",
 			p.RecomputeSplit), "cp " + p.CPKind,
-		fmt.Sprint("experts ", c.model.Experts > 0), fmt.Sprint("ep ", p.EP > 1), fmt.Sprint("etp ", p.ETP > 1),
+		fmt.Sprint("documents ", c.model.documents), fmt.Sprint("experts ", c.model.Experts > 0), fmt.Sprint("ep ", p.EP > 1), fmt.Sprint("etp ", p.ETP > 1),
 		fmt.Sprint("dp ", p.DP > 1), fmt.Sprint("tp ", p.TP > 1),
 		fmt.Sprint("sp ", p.SP), fmt.Sprint("pp ", p.PP), fmt.Sprint("micro ", p.MicroBatch),
 		"type " + c.elem.String(), "optimizer " + c.optimizer,
@@ -232,6 +232,7 @@ func drawPlanOf(n uint64) lawCase {
 	first := rand.New(rand.NewPCG(n/lawDrawsModel, 1))
 	c := drawModel(first)
 	drawExperts(rand.New(rand.NewPCG(n/lawDrawsModel, 2)), &c)
+	drawDocuments(rand.New(rand.NewPCG(n/lawDrawsModel, documentsStream)), &c)
 	precision := drawPrecision(first, &c)
 	r := rand.New(rand.NewPCG(n, 0))
 	for {
@@ -269,6 +270,19 @@ func drawExperts(r *rand.Rand, c *lawCase) {
 	c.model.DropEmbd, c.model.DropResid, c.model.DropAttn = drop, drop, drop
 	c.model.Layers = max(2+r.IntN(3), c.model.Dense+1)
 	c.group = fmt.Sprintf("%s-%s-drop%v-%v-%dl", c.model.name, c.optimizer, drop, c.elem, c.model.Layers)
+}
+
+// documentsStream is the stream of random numbers of drawDocuments. It is the first with which the short run has the
+// pairs of kinds of TestShortDrawsAreOfEveryKind.
+const documentsStream = 6
+
+// drawDocuments gives some draws a mask of documents. Images have none.
+func drawDocuments(r *rand.Rand, c *lawCase) {
+	if r.IntN(3) > 0 || c.model.Channels > 0 {
+		return
+	}
+	c.model.documents = true
+	c.group += "-documents"
 }
 
 // drawRegrouping draws how the ranks of a stage are regrouped for experts, and the capacity of these.

@@ -78,13 +78,13 @@ func lawOnGPUs(t *testing.T, n int, take func(wanted int, c *lawCase) bool) {
 }
 
 // gpuCases returns n draws, distributed over the modules, each preceded by the one-rank programs that it is compared
-// with.
+// with. Masks of documents are not supported on GPUs.
 func gpuCases(n int, seed uint64, modules int, take func(int, *lawCase) bool) [][]lawCase {
 	out := make([][]lawCase, modules)
 	for i := uint64(0); n > 0; i++ {
 		c := drawCases([]uint64{seed + i})
 		draw := &c[len(c)-1]
-		if draw.plan.Ranks() > gpuRanks || draw.plan.Ranks() == 1 || !take(n, draw) {
+		if draw.plan.Ranks() > gpuRanks || draw.plan.Ranks() == 1 || draw.model.documents || !take(n, draw) {
 			continue
 		}
 		draw.on = codegen.GPU

@@ -51,8 +51,9 @@ func (m *model) heads(b *builder, name string, x *ir.Value, dims ...ir.Dim) *ir.
 
 // scores returns attention's attributes.
 func (m *model) scores(b *builder) ir.Attr {
-	a := ir.Attr{Scale: m.QueryScale, Causal: !m.Bidirectional, Drop: m.DropAttn, Softcap: m.AttentionSoftcap,
-		Alibi: m.position == spec.Alibi, Documents: m.opt.Documents}
+	mask := ir.AttentionMask{Causal: !m.Bidirectional, Documents: m.opt.Documents}
+	a := ir.Attr{AttentionMask: mask, Scale: m.QueryScale, Drop: m.DropAttn, Softcap: m.AttentionSoftcap,
+		Alibi: m.position == spec.Alibi}
 	if a.Scale == 0 {
 		a.Scale = 1 / math.Sqrt(float64(m.HeadDim))
 	}

@@ -78,6 +78,7 @@ func (m *model) places(b *builder) *ir.Value {
 	if m.opt.Documents {
 		dims = tokens
 	}
-	pos := b.op("pos", ir.OpIota, ir.Attr{Offset: m.PositionOffset, Documents: m.opt.Documents}, dims)
+	mask := ir.AttentionMask{Documents: m.opt.Documents}
+	pos := b.op("pos", ir.OpIota, ir.Attr{AttentionMask: mask, Offset: m.PositionOffset}, dims)
 	return b.op("p", ir.OpEmbed, ir.Attr{}, append(slices.Clone(dims), ir.Hidden), wpe, pos)
 }

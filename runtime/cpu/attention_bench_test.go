@@ -1,8 +1,43 @@
 package cpu
 
 import (
+	"fmt"
 	"testing"
+	"time"
 )
+
+// BenchmarkAttentionOfDocuments reports the time of attention in which a window is packed with documents of equal
+// lengths, as a part of its time without their mask. Both run in turns.
+func BenchmarkAttentionOfDocuments(b *testing.B) {
+	const seq = 2048
+	for _, length := range []int{2048, 1024, 512, 128, 16} {
+		plain := AttentionShape{Batch: 1, Seq: seq, KSeq: seq, Heads: 4, Group: 1, Dim: 64, VDim: 64, Scale: 0.125,
+			Mask: causal, SeqAll: seq}
+		lengths := make([]int, seq/length)
+		for i := range lengths {
+			lengths[i] = length
+		}
+		masked := withDocuments(plain, lengths...)
+		x, k := drawTensors[float32](plain), Table[float32]()
+		for name, run := range map[string]func(s AttentionShape){
+			"forward":  func(s AttentionShape) { k.Attention(x.o, x.lse, x.q, x.k, x.v, s) },
+			"gradient": func(s AttentionShape) { k.AttentionGrad(x.dq, x.dk, x.dv, x.do, x.q, x.k, x.v, x.o, x.lse, s) },
+		} {
+			b.Run(fmt.Sprintf("%d/%s", length, name), func(b *testing.B) {
+				var spent [2]time.Duration
+				for b.Loop() {
+					for i, s := range []AttentionShape{plain, masked} {
+						k.Attention(x.o, x.lse, x.q, x.k, x.v, s) // the gradient needs its result
+						start := time.Now()
+						run(s)
+						spent[i] += time.Since(start)
+					}
+				}
+				b.ReportMetric(float64(spent[1])/float64(spent[0]), "masked/unmasked")
+			})
+		}
+	}
+}
 
 // BenchmarkAttentionOf runs Attention with the shapes of bench/step's models, one layer after the other.
 func BenchmarkAttentionOf(b *testing.B) {
@@ -11,13 +46,13 @@ func BenchmarkAttentionOf(b *testing.B) {
 		s    AttentionShape
 	}{
 		{"nano", AttentionShape{Batch: 12, Seq: 64, KSeq: 64, Heads: 4, Group: 1, Dim: 32, VDim: 32,
-			Scale: 0.17677669529663687, Causal: true}},
+			Scale: 0.17677669529663687, Mask: causal}},
 		{"gpt2", AttentionShape{Batch: 4, Seq: 64, KSeq: 64, Heads: 12, Group: 1, Dim: 64, VDim: 64, Scale: 0.125,
-			Causal: true}},
+			Mask: causal}},
 		{"mid", AttentionShape{Batch: 8, Seq: 256, KSeq: 256, Heads: 6, Group: 1, Dim: 64, VDim: 64, Scale: 0.125,
-			Causal: true}},
+			Mask: causal}},
 		{"llama", AttentionShape{Batch: 4, Seq: 512, KSeq: 512, Heads: 2, Group: 3, Dim: 64, VDim: 64, Scale: 0.125,
-			Causal: true}},
+			Mask: causal}},
 	} {
 		var sets [8]tensors[float32] // as many layers
 		for i := range sets {

@@ -119,6 +119,12 @@ func TestSlopes(t *testing.T) {
 	}
 }
 
+// causal is the mask of autoregressive models.
+var causal = AttentionMask{Causal: true}
+
+// window is a causal mask of the last n keys.
+func window(n int) AttentionMask { return AttentionMask{Causal: true, Window: n} }
+
 var attentionCases = []struct {
 	name string
 	s    AttentionShape
@@ -128,52 +134,49 @@ var attentionCases = []struct {
 	{"no keys", AttentionShape{Batch: 1, Seq: 3, KSeq: 0, Heads: 1, Group: 1, Dim: 2, VDim: 2, Scale: 1}},
 	{"full", AttentionShape{Batch: 2, Seq: 5, KSeq: 7, Heads: 3, Group: 1, Dim: 4, VDim: 6, Scale: 0.5}},
 	{"causal", AttentionShape{Batch: 1, Seq: 11, KSeq: 11, Heads: 1, Group: 1, Dim: 3, VDim: 3, Scale: 0.6,
-		Causal: true}},
+		Mask: causal}},
 	{"grouped", AttentionShape{Batch: 2, Seq: 5, KSeq: 5, Heads: 2, Group: 3, Dim: 4, VDim: 4, Scale: 0.5,
-		Causal: true}},
-	{"offset", AttentionShape{Batch: 1, Seq: 5, KSeq: 9, Heads: 1, Group: 2, Dim: 4, VDim: 4, Scale: 0.5, Causal: true,
+		Mask: causal}},
+	{"offset", AttentionShape{Batch: 1, Seq: 5, KSeq: 9, Heads: 1, Group: 2, Dim: 4, VDim: 4, Scale: 0.5, Mask: causal,
 		Pos0: 6, KPos0: 2}},
 	{"blind rows", AttentionShape{Batch: 1, Seq: 6, KSeq: 6, Heads: 1, Group: 1, Dim: 3, VDim: 2, Scale: 0.5,
-		Causal: true,
-		Pos0:   0, KPos0: 3}},
+		Mask: causal,
+		Pos0: 0, KPos0: 3}},
 	{"window", AttentionShape{Batch: 1, Seq: 37, KSeq: 37, Heads: 1, Group: 2, Dim: 5, VDim: 4, Scale: 0.4,
-		Causal: true,
-		Window: 6}},
+		Mask: window(6)}},
 	{"past window", AttentionShape{Batch: 1, Seq: 8, KSeq: 5, Heads: 1, Group: 1, Dim: 3, VDim: 3, Scale: 0.4,
-		Causal: true,
-		Window: 4, Pos0: 4}},
+		Mask: window(4), Pos0: 4}},
 	{"past window, blocks", AttentionShape{Batch: 1, Seq: 150, KSeq: 100, Heads: 2, Group: 1, Dim: 3, VDim: 3,
-		Scale: 0.4, Causal: true,
-		Window: 20, Pos0: 100}}, // no query sees a key of the second and third block
-	{"dropout", AttentionShape{Batch: 2, Seq: 4, KSeq: 5, Heads: 2, Group: 2, Dim: 3, VDim: 3, Scale: 0.5, Causal: true,
+		Scale: 0.4, Mask: window(20), Pos0: 100}}, // no query sees a key of the second and third block
+	{"dropout", AttentionShape{Batch: 2, Seq: 4, KSeq: 5, Heads: 2, Group: 2, Dim: 3, VDim: 3, Scale: 0.5, Mask: causal,
 		Pos0: 3, KPos0: 1, Dropout: 0.4, Key: 9, Batch0: 2, Head0: 1, Group0: 2, HeadsAll: 4, GroupAll: 5, SeqAll: 20,
 		KSeqAll: 21}},
 	{"capped", AttentionShape{Batch: 2, Seq: 9, KSeq: 9, Heads: 2, Group: 2, Dim: 5, VDim: 3, Scale: 1.7, Softcap: 2.5,
-		Causal: true, Window: 5}},
+		Mask: window(5)}},
 	{"capped, both sides", AttentionShape{Batch: 1, Seq: 6, KSeq: 7, Heads: 1, Group: 1, Dim: 3, VDim: 3, Scale: 0.9,
 		Softcap: 1}},
-	{"alibi", AttentionShape{Batch: 2, Seq: 7, KSeq: 9, Heads: 2, Group: 1, Dim: 3, VDim: 4, Scale: 0.6, Causal: true,
+	{"alibi", AttentionShape{Batch: 2, Seq: 7, KSeq: 9, Heads: 2, Group: 1, Dim: 3, VDim: 4, Scale: 0.6, Mask: causal,
 		Alibi: true,
 		Pos0:  4, KPos0: 2, Head0: 1, HeadsAll: 3, GroupAll: 1}},
 	{"alibi, both sides", AttentionShape{Batch: 1, Seq: 5, KSeq: 5, Heads: 1, Group: 2, Dim: 3, VDim: 4, Scale: 0.6,
 		Softcap: 3, Alibi: true,
 		Group0: 3, HeadsAll: 1, GroupAll: 5}},
 	{"all at once", AttentionShape{Batch: 1, Seq: 35, KSeq: 300, Heads: 1, Group: 2, Dim: 3, VDim: 2, Scale: 2,
-		Causal: true, Softcap: 4, Alibi: true,
-		Pos0: 265, Window: 270, Dropout: 0.2, Key: 3, HeadsAll: 1, GroupAll: 2, SeqAll: 300, KSeqAll: 300}},
-	{"blocks", AttentionShape{Batch: 1, Seq: 35, KSeq: 530, Heads: 1, Group: 1, Dim: 3, VDim: 2, Scale: 2, Causal: true,
-		Pos0: 490, Window: 500, Dropout: 0.2, Key: 3, HeadsAll: 1, GroupAll: 1, SeqAll: 530, KSeqAll: 530}},
+		Mask: window(270), Softcap: 4, Alibi: true,
+		Pos0: 265, Dropout: 0.2, Key: 3, HeadsAll: 1, GroupAll: 2, SeqAll: 300, KSeqAll: 300}},
+	{"blocks", AttentionShape{Batch: 1, Seq: 35, KSeq: 530, Heads: 1, Group: 1, Dim: 3, VDim: 2, Scale: 2,
+		Mask: window(500), Pos0: 490, Dropout: 0.2, Key: 3, HeadsAll: 1, GroupAll: 1, SeqAll: 530, KSeqAll: 530}},
 	{"documents", withDocuments(AttentionShape{Batch: 2, Seq: 13, KSeq: 13, Heads: 2, Group: 2, Dim: 3, VDim: 4,
-		Scale: 0.5, Causal: true, SeqAll: 13}, 5, 1, 7, 2, 11)},
+		Scale: 0.5, Mask: causal, SeqAll: 13}, 5, 1, 7, 2, 11)},
 	{"documents, both sides", withDocuments(AttentionShape{Batch: 2, Seq: 9, KSeq: 9, Heads: 1, Group: 2, Dim: 3,
 		VDim: 3, Scale: 0.6, SeqAll: 9}, 9, 4, 5)},
 	{"documents, other keys", withDocuments(AttentionShape{Batch: 1, Seq: 9, KSeq: 8, Heads: 1, Group: 1, Dim: 3,
-		VDim: 3, Scale: 0.6, Causal: true, Pos0: 11, KPos0: 3, SeqAll: 20}, 6, 7, 2, 5)},
+		VDim: 3, Scale: 0.6, Mask: causal, Pos0: 11, KPos0: 3, SeqAll: 20}, 6, 7, 2, 5)},
 	{"documents, all at once", withDocuments(AttentionShape{Batch: 1, Seq: 35, KSeq: 300, Heads: 1, Group: 2, Dim: 3,
-		VDim: 2, Scale: 2, Causal: true, Softcap: 4, Alibi: true, Pos0: 265, Window: 20, Dropout: 0.2, Key: 3,
+		VDim: 2, Scale: 2, Mask: window(20), Softcap: 4, Alibi: true, Pos0: 265, Dropout: 0.2, Key: 3,
 		HeadsAll: 1, GroupAll: 2, SeqAll: 300, KSeqAll: 300}, 270, 3, 27)},
 	{"documents, blocks", withDocuments(AttentionShape{Batch: 1, Seq: 35, KSeq: 530, Heads: 1, Group: 1, Dim: 3,
-		VDim: 2, Scale: 2, Causal: true, Pos0: 490, SeqAll: 530}, 220, 275, 1, 34)},
+		VDim: 2, Scale: 2, Mask: causal, Pos0: 490, SeqAll: 530}, 220, 275, 1, 34)},
 }
 
 func TestAttention(t *testing.T) { both(t, testAttention[float32], testAttention[float64]) }
@@ -220,15 +223,15 @@ func TestAttentionPanels(t *testing.T) {
 
 func testAttentionPanels[F Float](t *testing.T, tol float64) {
 	for _, s := range []AttentionShape{
-		{Batch: 1, Seq: 150, KSeq: 150, Heads: 1, Group: 2, Dim: 37, VDim: 65, Scale: 0.3, Causal: true},
-		{Batch: 1, Seq: 290, KSeq: 330, Heads: 1, Group: 1, Dim: 33, VDim: 5, Scale: 0.3, Causal: true, Pos0: 60,
-			KPos0: 10, Window: 75},
+		{Batch: 1, Seq: 150, KSeq: 150, Heads: 1, Group: 2, Dim: 37, VDim: 65, Scale: 0.3, Mask: causal},
+		{Batch: 1, Seq: 290, KSeq: 330, Heads: 1, Group: 1, Dim: 33, VDim: 5, Scale: 0.3, Mask: window(75), Pos0: 60,
+			KPos0: 10},
 		{Batch: 9, Seq: 300, KSeq: 300, Heads: 1, Group: 1, Dim: 4, VDim: 3, Scale: 0.5},
 		// two and four blocks of queries that share packed keys
-		{Batch: 14, Seq: 300, KSeq: 300, Heads: 1, Group: 1, Dim: 17, VDim: 33, Scale: 0.5, Causal: true, Window: 20},
-		{Batch: 28, Seq: 300, KSeq: 300, Heads: 1, Group: 1, Dim: 17, VDim: 33, Scale: 0.5, Causal: true, Window: 20},
+		{Batch: 14, Seq: 300, KSeq: 300, Heads: 1, Group: 1, Dim: 17, VDim: 33, Scale: 0.5, Mask: window(20)},
+		{Batch: 28, Seq: 300, KSeq: 300, Heads: 1, Group: 1, Dim: 17, VDim: 33, Scale: 0.5, Mask: window(20)},
 		withDocuments(AttentionShape{Batch: 2, Seq: 600, KSeq: 600, Heads: 1, Group: 2, Dim: 37, VDim: 21, Scale: 0.3,
-			Causal: true, SeqAll: 600}, 257, 1, 2, 40, 300, 600),
+			Mask: causal, SeqAll: 600}, 257, 1, 2, 40, 300, 600),
 		withDocuments(AttentionShape{Batch: 1, Seq: 600, KSeq: 600, Heads: 2, Group: 1, Dim: 16, VDim: 16, Scale: 0.3,
 			SeqAll: 600}, 31, 290, 70, 209),
 	} {
@@ -274,7 +277,7 @@ func naiveAttentionGrad(q, k, v, do, o, lse []float64, s AttentionShape) (dq, dk
 
 // The gradients of two halves of the keys, with o and lse of all keys, add up to the gradient of all.
 func TestAttentionGradOfPart(t *testing.T) {
-	s := AttentionShape{Batch: 1, Seq: 7, KSeq: 8, Heads: 2, Group: 2, Dim: 3, VDim: 5, Scale: 0.5, Causal: true}
+	s := AttentionShape{Batch: 1, Seq: 7, KSeq: 8, Heads: 2, Group: 2, Dim: 3, VDim: 5, Scale: 0.5, Mask: causal}
 	x, k := drawTensors[float64](s), Table[float64]()
 	k.Attention(x.o, x.lse, x.q, x.k, x.v, s)
 	k.AttentionGrad(x.dq, x.dk, x.dv, x.do, x.q, x.k, x.v, x.o, x.lse, s)
@@ -306,7 +309,7 @@ func TestAttentionPassesNaN(t *testing.T) {
 
 func BenchmarkAttention(b *testing.B) {
 	s := AttentionShape{Batch: 1, Seq: 256, KSeq: 256, Heads: 4, Group: 1, Dim: 64, VDim: 64, Scale: 0.125,
-		Causal: true}
+		Mask: causal}
 	x, k := drawTensors[float32](s), Table[float32]()
 	b.Run("forward", func(b *testing.B) {
 		for b.Loop() {
@@ -341,8 +344,8 @@ func TestAttentionSideBySide(t *testing.T) {
 
 func testSideBySide[F Float](t *testing.T) {
 	for _, s := range []AttentionShape{
-		{Batch: 2, Seq: 70, KSeq: 90, Heads: 2, Group: 1, Dim: 6, VDim: 6, Scale: 0.4, Causal: true, Pos0: 20},
-		{Batch: 1, Seq: 300, KSeq: 300, Heads: 2, Group: 2, Dim: 16, VDim: 16, Scale: 0.2, Causal: true},
+		{Batch: 2, Seq: 70, KSeq: 90, Heads: 2, Group: 1, Dim: 6, VDim: 6, Scale: 0.4, Mask: causal, Pos0: 20},
+		{Batch: 1, Seq: 300, KSeq: 300, Heads: 2, Group: 2, Dim: 16, VDim: 16, Scale: 0.2, Mask: causal},
 	} {
 		own, apart := drawTensors[F](s), drawTensors[F](s)
 		table, n := Table[F](), s.Heads*s.Group
@@ -380,9 +383,9 @@ func TestAttentionOfDocumentsAlone(t *testing.T) {
 
 func testDocumentsAlone[F Float](t *testing.T, tol float64) {
 	lengths := []int{70, 1, 260, 13}
-	for _, causal := range []bool{true, false} {
+	for _, mask := range []AttentionMask{causal, {}} {
 		s := withDocuments(AttentionShape{Batch: 1, Seq: 344, KSeq: 344, Heads: 2, Group: 2, Dim: 6, VDim: 5,
-			Scale: 0.4, Causal: causal, SeqAll: 344}, lengths...)
+			Scale: 0.4, Mask: mask, SeqAll: 344}, lengths...)
 		x, k := drawTensors[F](s), Table[F]()
 		k.Attention(x.o, x.lse, x.q, x.k, x.v, s)
 		k.AttentionGrad(x.dq, x.dk, x.dv, x.do, x.q, x.k, x.v, x.o, x.lse, s)

@@ -109,17 +109,17 @@ func narrowShapes() (out []AttentionShape) {
 		out = append(out, c.s, even)
 	}
 	return append(out,
-		AttentionShape{Batch: 1, Seq: 150, KSeq: 150, Heads: 2, Group: 2, Dim: 34, VDim: 66, Scale: 0.2, Causal: true},
-		AttentionShape{Batch: 2, Seq: 65, KSeq: 65, Heads: 3, Group: 1, Dim: 64, VDim: 64, Scale: 0.125, Causal: true},
-		AttentionShape{Batch: 1, Seq: 290, KSeq: 331, Heads: 1, Group: 1, Dim: 32, VDim: 6, Scale: 0.3, Causal: true,
-			Pos0: 60, KPos0: 10, Window: 75},
+		AttentionShape{Batch: 1, Seq: 150, KSeq: 150, Heads: 2, Group: 2, Dim: 34, VDim: 66, Scale: 0.2, Mask: causal},
+		AttentionShape{Batch: 2, Seq: 65, KSeq: 65, Heads: 3, Group: 1, Dim: 64, VDim: 64, Scale: 0.125, Mask: causal},
+		AttentionShape{Batch: 1, Seq: 290, KSeq: 331, Heads: 1, Group: 1, Dim: 32, VDim: 6, Scale: 0.3,
+			Mask: window(75), Pos0: 60, KPos0: 10},
 		AttentionShape{Batch: 9, Seq: 97, KSeq: 301, Heads: 1, Group: 1, Dim: 4, VDim: 2, Scale: 0.5},
-		AttentionShape{Batch: 28, Seq: 300, KSeq: 300, Heads: 1, Group: 1, Dim: 18, VDim: 30, Scale: 0.5, Causal: true,
-			Window: 20},
+		AttentionShape{Batch: 28, Seq: 300, KSeq: 300, Heads: 1, Group: 1, Dim: 18, VDim: 30, Scale: 0.5,
+			Mask: window(20)},
 		AttentionShape{Batch: 1, Seq: 90, KSeq: 90, Heads: 1, Group: 2, Dim: 64, VDim: 32, Scale: 0.2, Softcap: 2,
-			Causal: true, Dropout: 0.3, Key: 5,
+			Mask: causal, Dropout: 0.3, Key: 5,
 			HeadsAll: 1, GroupAll: 2, SeqAll: 90, KSeqAll: 90},
-		AttentionShape{Batch: 1, Seq: 80, KSeq: 80, Heads: 1, Group: 1, Dim: 16, VDim: 16, Scale: 0.2, Causal: true,
+		AttentionShape{Batch: 1, Seq: 80, KSeq: 80, Heads: 1, Group: 1, Dim: 16, VDim: 16, Scale: 0.2, Mask: causal,
 			Zigzag: Zigzag{Half: 40, Pos1: 120, KHalf: 40, KPos1: 120}},
 	)
 }
@@ -180,7 +180,7 @@ func TestAttentionBF16IsWidened(t *testing.T) {
 func TestAttentionBF16OfParts(t *testing.T) {
 	each(t, func(t *testing.T) {
 		s := AttentionShape{Batch: 1, Seq: 70, KSeq: 100, Heads: 1, Group: 2, Dim: 34, VDim: 64, Scale: 0.2,
-			Causal: true, Pos0: 30}
+			Mask: causal, Pos0: 30}
 		x := drawNarrow(s)
 		whole, q, k, v := x, x.q, x.k, x.v
 		for i, cut := range [][2]int{{0, 41}, {41, 100}} {
@@ -208,7 +208,7 @@ func TestAttentionBF16OfParts(t *testing.T) {
 func TestAttentionBF16PassesNaN(t *testing.T) {
 	each(t, func(t *testing.T) {
 		s := AttentionShape{Batch: 1, Seq: 40, KSeq: 40, Heads: 1, Group: 1, Dim: 32, VDim: 32, Scale: 0.2,
-			Causal: true}
+			Mask: causal}
 		for _, bad := range []float64{math.NaN(), math.Inf(1)} {
 			x := drawNarrow(s)
 			num.Store(x.q[7*s.Dim:][:1], []float32{float32(bad)})
@@ -227,7 +227,7 @@ func TestAttentionBF16PassesNaN(t *testing.T) {
 // Kernels write only their results, and do not use what surrounds their operands, which is NaN.
 func TestAttentionBF16Guards(t *testing.T) {
 	each(t, func(t *testing.T) {
-		s := AttentionShape{Batch: 1, Seq: 67, KSeq: 67, Heads: 1, Group: 1, Dim: 34, VDim: 6, Scale: 0.2, Causal: true}
+		s := AttentionShape{Batch: 1, Seq: 67, KSeq: 67, Heads: 1, Group: 1, Dim: 34, VDim: 6, Scale: 0.2, Mask: causal}
 		x := drawNarrow(s)
 		const mark = 12345
 		var guarded [][]float32
@@ -259,7 +259,7 @@ func TestAttentionBF16AllocatesNothing(t *testing.T) {
 	}
 	each(t, func(t *testing.T) {
 		s := AttentionShape{Batch: 1, Seq: 70, KSeq: 70, Heads: 2, Group: 1, Dim: 32, VDim: 32, Scale: 0.2,
-			Causal: true}
+			Mask: causal}
 		x := drawNarrow(s)
 		x.forward(s)
 		x.backward(s)
@@ -273,7 +273,7 @@ func TestAttentionBF16AllocatesNothing(t *testing.T) {
 func TestAttentionBF16OnThreads(t *testing.T) {
 	each(t, func(t *testing.T) {
 		s := AttentionShape{Batch: 2, Seq: 150, KSeq: 290, Heads: 2, Group: 2, Dim: 24, VDim: 16, Scale: 0.2,
-			Causal: true, Pos0: 140, Window: 190}
+			Mask: window(190), Pos0: 140}
 		want := drawNarrow(s)
 		want.forward(s)
 		want.backward(s)

@@ -125,7 +125,7 @@ func TestThreadsChangeNoBits(t *testing.T) {
 		const m, n, k = 301, 203, 407
 		a, b := draw[float32](1, m*k), draw[float32](2, n*k)
 		s := AttentionShape{Batch: 2, Seq: 150, KSeq: 150, Heads: 2, Group: 2, Dim: 24, VDim: 16, Scale: 0.2,
-			Causal: true, Window: 90}
+			Mask: window(90)}
 		var want [][]float32
 		for _, threads := range []int{1, 2, 3, 7} {
 			withThreads(t, threads, func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestNoAllocationsOnThreads(t *testing.T) {
 		const n = 160
 		a, b, c := draw[float32](1, n*n), draw[float32](2, n*n), make([]float32, n*n)
 		s := AttentionShape{Batch: 2, Seq: 80, KSeq: 80, Heads: 2, Group: 1, Dim: 16, VDim: 16, Scale: 0.2,
-			Causal: true}
+			Mask: causal}
 		x, k := drawTensors[float32](s), Table[float32]()
 		for name, f := range map[string]func(){
 			"MatMul":        func() { k.MatMul(c, a, b, n, n, n, true, true, true) },

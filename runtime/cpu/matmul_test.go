@@ -139,7 +139,7 @@ func TestNoAllocations(t *testing.T) {
 	if n := testing.AllocsPerRun(20, func() { k.MatMulEach(c, a, b, 4, 32, 32, 32, false, true, false) }); n != 0 {
 		t.Errorf("MatMulEach allocates %v times", n)
 	}
-	s := AttentionShape{Batch: 1, Seq: 64, KSeq: 64, Heads: 2, Group: 1, Dim: 32, VDim: 32, Scale: 0.1, Causal: true}
+	s := AttentionShape{Batch: 1, Seq: 64, KSeq: 64, Heads: 2, Group: 1, Dim: 32, VDim: 32, Scale: 0.1, Mask: causal}
 	lse, dq, dk, dv := make([]float32, 128), make([]float32, 64*64), make([]float32, 64*64), make([]float32, 64*64)
 	if n := testing.AllocsPerRun(20, func() { k.Attention(c, lse, a, b, a, s) }); n != 0 {
 		t.Errorf("Attention allocates %v times", n)

@@ -9,9 +9,9 @@ import (
 func TestAttentionInZigzagParts(t *testing.T) {
 	const n, seq = 3, 24
 	for _, c := range []AttentionShape{
-		{Causal: true}, {Causal: true, Window: 7}, {}, {Causal: true, Softcap: 2, Alibi: true, HeadsAll: 2,
+		{Mask: causal}, {Mask: window(7)}, {}, {Mask: causal, Softcap: 2, Alibi: true, HeadsAll: 2,
 			GroupAll: 2},
-		{Causal: true, Dropout: 0.3, Key: 5, HeadsAll: 2, GroupAll: 2, SeqAll: seq, KSeqAll: seq, Batch0: 1},
+		{Mask: causal, Dropout: 0.3, Key: 5, HeadsAll: 2, GroupAll: 2, SeqAll: seq, KSeqAll: seq, Batch0: 1},
 	} {
 		c.Batch, c.Seq, c.KSeq, c.Heads, c.Group, c.Dim, c.VDim, c.Scale = 2, seq, seq, 2, 2, 3, 4, 0.7
 		x, k := drawTensors[float64](c), Table[float64]()

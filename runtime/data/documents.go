@@ -135,39 +135,21 @@ func (d *documents) number(at int64, numbers []int32) {
 // TrainDocuments fills numbers, one for each position, with the number of its document in sample g of training. The
 // labels of the last tokens of documents, which are tokens of the next document, do not count.
 func (s *Set) TrainDocuments(g int64, numbers []int32) error {
-	file, at, count := s.trainWindow(g)
-	s.numberDocuments(file, at, count, numbers)
+	s.trainWindow(g).numberDocuments(numbers)
 	return nil
 }
 
 // ValidDocuments is TrainDocuments for sample g of validation.
 func (s *Set) ValidDocuments(g int64, numbers []int32) error {
-	file, at, count := s.windowOf(s.valid, g%s.nvalid)
-	s.numberDocuments(file, at, count, numbers)
+	s.validWindow(g).numberDocuments(numbers)
 	return nil
 }
 
-// numberDocuments numbers the documents of a sample with count labels that begins at a token of a file. Padding is a
-// document of its own.
-func (s *Set) numberDocuments(file *tokenFile, at, count int64, numbers []int32) {
-	n := min(int64(len(numbers)), count)
-	last := int32(0)
-	if file.borders != nil {
-		file.borders.number(at, numbers[:n])
-		last = numbers[n-1]
-	} else {
-		clear(numbers[:n])
-	}
-	for k := n; k < int64(len(numbers)); k++ {
-		numbers[k] = last + 1
-	}
-}
-
-// maskBorders makes the labels that are tokens of another document than their position negative, so that they do not
-// count.
-func (t *tokenFile) maskBorders(at int64, labels []int32) {
+// maskLabels makes the labels of the tokens from number at on negative that are tokens of another document, so that
+// they do not count.
+func (d *documents) maskLabels(at int64, labels []int32) {
 	numbers := make([]int32, len(labels)+1)
-	t.borders.number(at, numbers)
+	d.number(at, numbers)
 	for k := range labels {
 		if numbers[k] != numbers[k+1] {
 			labels[k] = -1

@@ -235,13 +235,11 @@ func (s *Set) ValidSamples() int64 { return s.nvalid }
 // epochs. Positions from unmasked on are past the end of the file: token and label are 0 there, and the
 // caller must mask them. A token outside the vocabulary is an InputError.
 func (s *Set) Train(g int64, tokens, labels []int32) (unmasked int, err error) {
-	s.checkBuffers(tokens, labels)
-	file, at, count := s.trainWindow(g)
-	return s.readWindow(file, at, count, tokens, labels)
+	return s.trainWindow(g).read(&s.spec, tokens, labels)
 }
 
-// trainWindow returns the file of sample g of training, its first token, and the number of its tokens with a label.
-func (s *Set) trainWindow(g int64) (file *tokenFile, at, count int64) {
+// trainWindow returns the window of sample g of training.
+func (s *Set) trainWindow(g int64) window {
 	if s.spec.Sampling == Random {
 		return s.randomWindow(g)
 	}
@@ -250,7 +248,7 @@ func (s *Set) trainWindow(g int64) (file *tokenFile, at, count int64) {
 	m := uint64(src.samples)
 	begin := mulMod(uint64(g/s.TrainSamples()), uint64(src.epoch), m) // end of the last epoch
 	k := (begin + uint64(place)%m) % m
-	return s.windowOf(src.sections, int64(k))
+	return windowOf(src.sections, int64(k), int64(s.spec.SeqLen))
 }
 
 // sourceOf returns the source of training sample g, and the sample's number among those of the source in its epoch.
@@ -287,39 +285,11 @@ const orderKey = 0x64617461 // "data"
 // Valid fills tokens and labels, as Train does, with sample g of validation. The order is that of the
 // files; past the last sample it begins again. It panics where ValidSamples is 0.
 func (s *Set) Valid(g int64, tokens, labels []int32) (unmasked int, err error) {
-	s.checkBuffers(tokens, labels)
-	file, at, count := s.windowOf(s.valid, g%s.nvalid)
-	return s.readWindow(file, at, count, tokens, labels)
+	return s.validWindow(g).read(&s.spec, tokens, labels)
 }
 
-func (s *Set) checkBuffers(tokens, labels []int32) {
-	if n := s.spec.SeqLen; len(tokens) != n || len(labels) != n {
-		panic(fmt.Sprintf("data: buffers of %d tokens and %d labels for samples of %d", len(tokens), len(labels), n))
-	}
-}
-
-// windowOf returns the file of sample k of the sections, its first token, and the number of its tokens with a label.
-func (s *Set) windowOf(sections []section, k int64) (file *tokenFile, at, count int64) {
-	i := sort.Search(len(sections), func(i int) bool { return k < sections[i].start+sections[i].count })
-	sec := &sections[i]
-	at, count = sec.file.window(sec.first+k-sec.start, int64(s.spec.SeqLen))
-	return sec.file, at, count
-}
-
-// readWindow reads the sample of some labels that begins at a token of a file.
-func (s *Set) readWindow(file *tokenFile, at, count int64, tokens, labels []int32) (int, error) {
-	n := int(count)
-	if err := file.read(at, tokens[:n], &labels[n-1], s.spec.Vocab); err != nil {
-		return 0, err
-	}
-	copy(labels[:n-1], tokens[1:n])
-	if file.borders != nil {
-		file.maskBorders(at, labels[:n])
-	}
-	clear(tokens[n:])
-	clear(labels[n:])
-	return n, nil
-}
+// validWindow returns the window of sample g of validation.
+func (s *Set) validWindow(g int64) window { return windowOf(s.valid, g%s.nvalid, int64(s.spec.SeqLen)) }
 
 // Bytes reports whether tokens are bytes: all files are text, or the vocabulary has 256 tokens.
 func (s *Set) Bytes() bool {

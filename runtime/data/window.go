@@ -1,7 +1,9 @@
 package data
 
 import (
+	"fmt"
 	"math/bits"
+	"sort"
 
 	"github.com/planc-dev/planc/runtime/rng"
 )
@@ -33,8 +35,56 @@ func (sec *section) windows(n int64) int64 {
 	return end - sec.first*n - n
 }
 
+// window is the tokens of a sample: count tokens with labels, the first of which is token number at of a file.
+type window struct {
+	file      *tokenFile
+	at, count int64
+}
+
+// windowOf returns the window of sample k of sections, which are of samples of n tokens.
+func windowOf(sections []section, k, n int64) window {
+	i := sort.Search(len(sections), func(i int) bool { return k < sections[i].start+sections[i].count })
+	sec := &sections[i]
+	at, count := sec.file.window(sec.first+k-sec.start, n)
+	return window{sec.file, at, count}
+}
+
+// read fills tokens and labels, both of the length of samples, and returns the number of those that the window has.
+func (w window) read(spec *Spec, tokens, labels []int32) (unmasked int, err error) {
+	if n := spec.SeqLen; len(tokens) != n || len(labels) != n {
+		panic(fmt.Sprintf("data: buffers of %d tokens and %d labels for samples of %d", len(tokens), len(labels), n))
+	}
+	n := int(w.count)
+	if err := w.file.read(w.at, tokens[:n], &labels[n-1], spec.Vocab); err != nil {
+		return 0, err
+	}
+	copy(labels[:n-1], tokens[1:n])
+	if w.file.borders != nil {
+		w.file.borders.maskLabels(w.at, labels[:n])
+	}
+	clear(tokens[n:])
+	clear(labels[n:])
+	return n, nil
+}
+
+// numberDocuments fills numbers, one for each position of the sample, with the numbers of the positions' documents.
+// Padding is a document of its own.
+func (w window) numberDocuments(numbers []int32) {
+	n := min(int64(len(numbers)), w.count)
+	last := int32(0)
+	if w.file.borders != nil {
+		w.file.borders.number(w.at, numbers[:n])
+		last = numbers[n-1]
+	} else {
+		clear(numbers[:n])
+	}
+	for k := n; k < int64(len(numbers)); k++ {
+		numbers[k] = last + 1
+	}
+}
+
 // randomWindow is trainWindow for sampling Random.
-func (s *Set) randomWindow(g int64) (file *tokenFile, at, count int64) {
+func (s *Set) randomWindow(g int64) window {
 	i, _ := s.sourceOf(g)
 	src := &s.sources[i]
 	n := int64(s.spec.SeqLen)
@@ -43,7 +93,7 @@ func (s *Set) randomWindow(g int64) (file *tokenFile, at, count int64) {
 		sec := &src.sections[i]
 		windows := sec.windows(n)
 		if k < windows {
-			return sec.file, sec.first*n + k, n
+			return window{sec.file, sec.first*n + k, n}
 		}
 		k -= windows
 	}

@@ -11,9 +11,7 @@ import (
 
 // Shape describes a call of Attention. Query head (h, g) reads key and value head h. Local query s
 // has position Pos0+s in the sequence, and local key t has position KPos0+t. If Half or KHalf is not 0,
-// indices from there on have positions Pos1+s-Half and KPos1+t-KHalf (see [elem.Where]). With Causal, a query
-// sees the keys up to its own position; with a Window, only those less than Window positions back; with Starts or
-// Ends, only those of its document.
+// indices from there on have positions Pos1+s-Half and KPos1+t-KHalf (see [elem.Where]).
 type Shape struct {
 	Batch, Seq, KSeq, Heads, Group, Dim, VDim int
 	Scale                                     float64 // factor of q·k
@@ -21,12 +19,11 @@ type Shape struct {
 	// adds slope*(key's position - query's) to scores, with the slope of the head's index in HeadsAll ×
 	// GroupAll
 	Alibi       bool
-	Causal      bool
 	Pos0, KPos0 int
 	Zigzag
+	Mask
 	// o and lse (for AttentionGrad: dq) hold the result for other keys, to which these keys are added
-	More   bool
-	Window int // 0: none; requires Causal
+	More bool
 
 	// Dropout is the probability that a weight is dropped. It depends on Key and on the weight's index in the
 	// whole [batch, HeadsAll, GroupAll, SeqAll, KSeqAll], in which this part begins at Batch0, Head0, Group0,
@@ -36,10 +33,6 @@ type Shape struct {
 	Batch0, Head0, Group0               int
 	HeadsAll, GroupAll, SeqAll, KSeqAll int
 
-	// Starts and Ends are the borders of the document of each position, [Batch, SeqAll]: a query sees the keys from the
-	// start of its document to before its end. Neither decreases along a row. nil: documents have no borders.
-	Starts, Ends []int32
-
 	// Pitch is the number of elements from one position of q, k and v, and of their gradients, to the next if they lie
 	// side by side; 0: each is contiguous. It is a multiple of Dim, which is then VDim.
 	Pitch int
@@ -48,6 +41,16 @@ type Shape struct {
 // Zigzag describes queries and keys of which those from index Half and KHalf on are at Pos1 and KPos1; 0: all are
 // consecutive.
 type Zigzag struct{ Half, Pos1, KHalf, KPos1 int }
+
+// Mask says which keys a query sees. The zero value is all keys.
+type Mask struct {
+	Causal bool // those up to its own position
+	Window int  // those less than Window positions back; 0: all. It requires Causal
+
+	// Starts and Ends are the borders of the document of each position, [Batch, SeqAll]: a query sees the keys from the
+	// start of its document to before its end. Neither decreases along a row. nil: documents have no borders.
+	Starts, Ends []int32
+}
 
 // LD returns the number of elements from one position of q, of k and of v to the next.
 func (s *Shape) LD() (q, k, v int) {

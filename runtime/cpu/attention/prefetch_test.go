@@ -11,7 +11,8 @@ import (
 func TestAskedRows(t *testing.T) {
 	defer func(was bool) { prefetchesHeads = was }(prefetchesHeads)
 	prefetchesHeads = true
-	s := Shape{Batch: 2, Seq: 70, KSeq: 300, Heads: 2, Group: 3, Dim: 16, VDim: 512, Causal: true, Pos0: 230}
+	s := Shape{Batch: 2, Seq: 70, KSeq: 300, Heads: 2, Group: 3, Dim: 16, VDim: 512, Pos0: 230,
+		Mask: Mask{Causal: true}}
 	x := drawTensors(s)
 	all := func(d []float32) gemm.Mat[float32] { return gemm.Mat[float32]{D: d} }
 	a := &attending[float32]{s: s, rows: qBlock, operands: operands[float32]{

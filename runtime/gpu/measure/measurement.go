@@ -78,7 +78,7 @@ var attentionShapes = []attentionShape{{1, 1, 1, 64, 64}, {1, 2, 1, 256, 64}, {8
 
 func (s attentionShape) shape() *cpu.AttentionShape {
 	return &cpu.AttentionShape{Batch: s.batch, Seq: s.seq, KSeq: s.seq, Heads: s.heads, Group: s.group, Dim: s.dim,
-		VDim: s.dim, Scale: 0.125, Causal: true,
+		VDim: s.dim, Scale: 0.125, Mask: cpu.AttentionMask{Causal: true},
 		HeadsAll: s.heads, GroupAll: s.group, SeqAll: s.seq, KSeqAll: s.seq}
 }
 
