@@ -69,7 +69,7 @@ type Attr struct {
 	Unit          bool    // of a norm: the gain is 1 + its parameter
 	Inverse       bool    // rotary: rotates in the opposite direction
 	FirstLast     bool    // of a collective over pp: only the first and the last stage take part
-	Offset        int     // of iota: added to each index; of part and rotary: the first element of dim; of side: its index
+	Offset        int     // of iota: added to each index; of part, rotary: the first element of dim; of side: index
 	Max           int     // of iota: larger indices become this one; 0 for no bound
 	Frozen        int     // of embed and its gradient: 1 + the row of the table that lookups do not train, 0 for none
 

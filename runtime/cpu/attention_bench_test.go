@@ -19,15 +19,16 @@ func BenchmarkAttentionOfDocuments(b *testing.B) {
 		}
 		masked := withDocuments(plain, lengths...)
 		x, k := drawTensors[float32](plain), Table[float32]()
-		for name, run := range map[string]func(s AttentionShape){
-			"forward":  func(s AttentionShape) { k.Attention(x.o, x.lse, x.q, x.k, x.v, s) },
-			"gradient": func(s AttentionShape) { k.AttentionGrad(x.dq, x.dk, x.dv, x.do, x.q, x.k, x.v, x.o, x.lse, s) },
-		} {
+		forward := func(s AttentionShape) { k.Attention(x.o, x.lse, x.q, x.k, x.v, s) }
+		gradient := func(s AttentionShape) {
+			k.AttentionGrad(x.dq, x.dk, x.dv, x.do, x.q, x.k, x.v, x.o, x.lse, s)
+		}
+		for name, run := range map[string]func(s AttentionShape){"forward": forward, "gradient": gradient} {
 			b.Run(fmt.Sprintf("%d/%s", length, name), func(b *testing.B) {
 				var spent [2]time.Duration
 				for b.Loop() {
 					for i, s := range []AttentionShape{plain, masked} {
-						k.Attention(x.o, x.lse, x.q, x.k, x.v, s) // the gradient needs its result
+						forward(s) // the gradient needs its result
 						start := time.Now()
 						run(s)
 						spent[i] += time.Since(start)

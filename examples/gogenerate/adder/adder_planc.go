@@ -512,7 +512,6 @@ func blockForward(r *rt.Rank, b *rt.Block) {
 	attnLse := rt.View[float](r, b.Slot+163840, 1024)
 	kern.Attention(attn, attnLse, qRot, kRot, v, cpu.AttentionShape{
 		Batch:    32,
-		Causal:   true,
 		Dim:      8,
 		Group:    1,
 		GroupAll: 1,
@@ -520,6 +519,7 @@ func blockForward(r *rt.Rank, b *rt.Block) {
 		HeadsAll: 4,
 		KSeq:     8,
 		KSeqAll:  8,
+		Mask:     cpu.AttentionMask{Causal: true},
 		Scale:    0.35355339059327373,
 		Seq:      8,
 		SeqAll:   8,
@@ -626,7 +626,6 @@ func blockBackward(r *rt.Rank, b *rt.Block) {
 	dAttn_3 := rt.View[float](r, b.Work+131072, 8192)
 	kern.AttentionGrad(dAttn, dAttn_2, dAttn_3, dO, qRot, kRot, v, attn, attnLse, cpu.AttentionShape{
 		Batch:    32,
-		Causal:   true,
 		Dim:      8,
 		Group:    1,
 		GroupAll: 1,
@@ -634,6 +633,7 @@ func blockBackward(r *rt.Rank, b *rt.Block) {
 		HeadsAll: 4,
 		KSeq:     8,
 		KSeqAll:  8,
+		Mask:     cpu.AttentionMask{Causal: true},
 		Scale:    0.35355339059327373,
 		Seq:      8,
 		SeqAll:   8,
