@@ -111,7 +111,7 @@ func (e *emitter) attentionShape(n *ir.Node, q, k, v ir.Type) jen.Code {
 		jen.Id("Batch"): local(q.Dims[0]), jen.Id("Seq"): local(at(q, ir.Seq)), jen.Id("KSeq"): local(at(k, ir.KSeq)),
 		jen.Id("Heads"): local(at(q, ir.Head)), jen.Id("Group"): local(group),
 		jen.Id("Dim"): local(at(q, ir.HeadDim)), jen.Id("VDim"): local(at(v, ir.VDim)),
-		jen.Id("Scale"): jen.Lit(n.Attr.Scale), jen.Id("Mask"): e.attentionMask(n),
+		jen.Id("Scale"): jen.Lit(n.Attr.Scale), jen.Id("Mask"): attentionMask(e, n),
 		jen.Id("HeadsAll"): jen.Lit(at(q, ir.Head).Size), jen.Id("GroupAll"): jen.Lit(group.Size),
 		jen.Id("SeqAll"): jen.Lit(at(q, ir.Seq).Size), jen.Id("KSeqAll"): jen.Lit(at(k, ir.KSeq).Size),
 	}
@@ -153,7 +153,7 @@ func (e *emitter) attentionShape(n *ir.Node, q, k, v ir.Type) jen.Code {
 }
 
 // attentionMask returns the keys that queries of an attention node see.
-func (e *emitter) attentionMask(n *ir.Node) jen.Code {
+func attentionMask(e *emitter, n *ir.Node) jen.Code {
 	d := jen.Dict{}
 	if n.Attr.Causal {
 		d[jen.Id("Causal")] = jen.True()

@@ -82,7 +82,7 @@ func TestLocalLayers(t *testing.T) {
 			"rt.Pick(layers2l1f, b.Layer, 100.0, 10000.0), rt.Pick(layers2l1f, b.Layer, cpu.RopeScale{}, " +
 				"cpu.RopeScale{",
 			"kern.RMSNorm(qn, q0, gain, 32, 4, 1e-06, true)",
-			"rt.Pick(layers2l1f, b.Layer, 3, 0),", "Softcap:  50.0,", "Alibi:    true,",
+			"rt.Pick(layers2l1f, b.Layer, 3, 0),", "Softcap: 50.0,", "Alibi:    true,",
 			"4, 2, cpu.Where{}, 10000.0, cpu.RopeScale{", "Exact:       true,", `Kind:        "yarn",`,
 			"SeqLen:      8,",
 			"Factors:   []float64{1.0, 2.0},", "= softcap o {",

@@ -240,15 +240,15 @@ func (s *Set) Train(g int64, tokens, labels []int32) (unmasked int, err error) {
 
 // trainWindow returns the window of sample g of training.
 func (s *Set) trainWindow(g int64) window {
-	if s.spec.Sampling == Random {
-		return s.randomWindow(g)
-	}
 	i, place := s.sourceOf(g)
-	src := &s.sources[i]
+	src, n := &s.sources[i], int64(s.spec.SeqLen)
+	if s.spec.Sampling == Random {
+		return src.randomWindow(rng.Bits(randomKey(s.spec.Seed), 2*uint64(g)+1), n)
+	}
 	m := uint64(src.samples)
 	begin := mulMod(uint64(g/s.TrainSamples()), uint64(src.epoch), m) // end of the last epoch
 	k := (begin + uint64(place)%m) % m
-	return windowOf(src.sections, int64(k), int64(s.spec.SeqLen))
+	return windowOf(src.sections, int64(k), n)
 }
 
 // sourceOf returns the source of training sample g, and the sample's number among those of the source in its epoch.

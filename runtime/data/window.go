@@ -83,12 +83,9 @@ func (w window) numberDocuments(numbers []int32) {
 	}
 }
 
-// randomWindow is trainWindow for sampling Random.
-func (s *Set) randomWindow(g int64) window {
-	i, _ := s.sourceOf(g)
-	src := &s.sources[i]
-	n := int64(s.spec.SeqLen)
-	k := below(rng.Bits(randomKey(s.spec.Seed), 2*uint64(g)+1), src.windows)
+// randomWindow returns the window of n tokens that 64 random bits choose.
+func (src *source) randomWindow(random uint64, n int64) window {
+	k := below(random, src.windows)
 	for i := range src.sections {
 		sec := &src.sections[i]
 		windows := sec.windows(n)
