@@ -88,10 +88,8 @@ type MemoryUse struct {
 	Slack      float64         // reserved but unused memory of the allocator, a fraction of activations and temporaries
 	ShardGrads float64         // f32 gradients of a rank's shard during the update, a fraction of the optimizer's bytes
 	SumsWide   bool            // gradients of bf16 are accumulated in f32, in addition to the 16-bit ones
-	// 16-bit gradients that are not sharded are accumulated in f32 instead (FSDP2's unsharded_accumulated_grad; DDP has
-	// f32 weights)
-	WholeWide bool
-	Copies    int // copies of parameters and their gradients with a pipeline; 0 means 1
+	WideGrads  bool            // FSDP keeps gradients in f32, see holdsState
+	Copies     int             // copies of parameters and their gradients with a pipeline; 0 means 1
 	// a plan that shards nothing trains as under PyTorch's DDP, see [Engine.PlanState]
 	PlainReplicas bool
 	Bytes16       ir.Precision // types of state with 16-bit compute; its Compute and Params follow the job's
@@ -135,7 +133,7 @@ var Engines = []*Engine{
 		Blocks: Blocks{Elementwise: 2.56, FloatLogits: true, Outputs: true},
 		Traffic: Traffic{Overlap: [2]bool{true, true}, Interfere: fsdpSlows,
 			Sharded: costmodel.Contention{Gain: fsdpGain}},
-		MemoryUse: MemoryUse{Context: 1536 << 20, Group: 700 << 20, Slack: 0.05, WholeWide: true,
+		MemoryUse: MemoryUse{Context: 1536 << 20, Group: 700 << 20, Slack: 0.05, WideGrads: true,
 			PlainReplicas: true, Bytes16: mixed(ir.F16), Pinned: fsdpState}},
 	megatronFSDP(),
 	haiEngine,
@@ -289,7 +287,13 @@ func (e *Engine) holdsState(m costmodel.Memory, p *ir.Plan) costmodel.Memory {
 	if e.sumsWide(p.Precision) {
 		m.Grads += 2 * m.Grads // four bytes in addition to two
 	}
-	if e.WholeWide && p.Zero < 2 && p.Precision.Grads.Narrow() && p.Precision.Master == ir.F32 {
+	// FSDP's parameters are a rank's shards in FP32, here the master copy. Their gradients are cast to FP32 too, after
+	// they are reduced in 16 bits; gradients that are not sharded yet are accumulated in FP32. Gathered parameters are
+	// 16-bit copies. ZeRO 3 frees them after use, so that only 4 + 4 bytes of FP32 remain. That is what the 16-bit
+	// parameters, the 16-bit gradients and the master copy of planc's ZeRO 3 take: 2 + 2 + 4.
+	// Source: PyTorch 2.9, distributed/fsdp/_fully_shard: foreach_reduce casts to orig_dtype; FSDPParam has
+	// _sharded_param_data, unsharded_accumulated_grad and free_unsharded_param.
+	if e.WideGrads && p.Zero < 3 && p.Precision.Grads.Narrow() && p.Precision.Master == ir.F32 {
 		m.Grads *= 2
 	}
 	if e.Copies > 1 && p.PP > 1 {

@@ -12,6 +12,7 @@ type arena struct {
 	params, grads, master, moment1, moment2, activations, workspace, comm, batch, logits, scratch int
 	outside                                                                                       costmodel.Outside
 	precision                                                                                     ir.Precision
+	zero                                                                                          int // stage of ZeRO
 }
 
 // region returns the size of a region by its name.
@@ -132,6 +133,7 @@ func (b *blocks) chunkMemory(k *activationMemory, c *chunkKind, layers, every in
 type stateMemory struct {
 	params, grads, master, moment, commBuffers, communicators int
 	precision                                                 ir.Precision // of the state
+	zero                                                      int          // stage of ZeRO
 }
 
 // stateMemory appends the state under a sharding of the stages in [memoryPricer.fullStages] to out.
@@ -160,7 +162,7 @@ func (st *stateLayout) memory(walk []layerRun, shared owners, zero int, prec *ir
 	if zero >= 3 {
 		params = owned
 	}
-	n := stateMemory{precision: *prec, params: roundUp(params * prec.Params.Size()),
+	n := stateMemory{precision: *prec, zero: zero, params: roundUp(params * prec.Params.Size()),
 		grads: roundUp(grads * prec.Grads.Size()), master: roundUp(owned * prec.MasterSize()),
 		moment: roundUp(owned * prec.Moments.Size())}
 	if zero >= 2 {
@@ -176,7 +178,8 @@ func (st *stateLayout) memory(walk []layerRun, shared owners, zero int, prec *ir
 
 // arena returns the arena of one of the stages that may be the fullest.
 func (s *memoryPricer) arena(f *Family, k *activationMemory, n *stateMemory, h *stageBuffers) arena {
-	out := arena{precision: n.precision, params: n.params, grads: n.grads, master: n.master, outside: k.outside(n),
+	out := arena{precision: n.precision, zero: n.zero, params: n.params, grads: n.grads, master: n.master,
+		outside:   k.outside(n),
 		workspace: roundUp(k.work + 2*k.stream), batch: s.batchBytes(f), logits: roundUp(k.logits)}
 	if s.moments > 0 {
 		out.moment1 = n.moment
@@ -262,7 +265,7 @@ func (s *memoryPricer) batchBytes(f *Family) int {
 // memoryOf returns what a rank with an arena needs.
 func (s *memoryPricer) memoryOf(a *arena, f *Family) costmodel.Memory {
 	plan := f.Plan
-	plan.Precision = a.precision
+	plan.Precision, plan.Zero = a.precision, a.zero
 	return s.problem.PricedEngine().Holds(s.problem.Cluster.MemoryOf(a.region, a.outside, plan.Ranks(),
 		s.problem.Headroom), &plan)
 }
