@@ -47,7 +47,8 @@ func CheckReplicas(n int) Option { return func(o *driver.Options) { o.CheckRepli
 // ParamNorms writes the norms of each parameter and of its gradient to the metrics every n steps.
 func ParamNorms(n int) Option { return func(o *driver.Options) { o.ParamNorms = n } }
 
-// OnStep calls f after every step, before the next one begins. An error of f ends the run.
+// OnStep calls f after every step, before the next one begins. An error of f ends the run. If a run has several
+// processes, all must have this option or none, because it changes when steps begin.
 func OnStep(f func(report.Step) error) Option { return func(o *driver.Options) { o.OnStep = f } }
 
 // Logger sets the logger of the run's messages; the default is slog.Default().

@@ -148,11 +148,12 @@ func TestAsyncCheckpointsOfProcesses(t *testing.T) {
 			return ckpt.Save(dir, m, contents)
 		}
 		errs := team(t, counters{}, dirs, func(process int) []Option {
+			save, onStep := slow, func(s report.Step) error { steps <- s.Step; return nil }
 			if process > 0 {
-				return []Option{Set("train.checkpoint.every", every), Set("train.checkpoint.keep_last", 3), async(nil)}
+				save, onStep = nil, func(report.Step) error { return nil }
 			}
-			return []Option{Set("train.checkpoint.every", every), Set("train.checkpoint.keep_last", 3), async(slow),
-				OnStep(func(s report.Step) error { steps <- s.Step; return nil })}
+			return []Option{Set("train.checkpoint.every", every), Set("train.checkpoint.keep_last", 3), async(save),
+				OnStep(onStep)}
 		})
 		must(t, errors.Join(errs[:]...))
 		got, _ := savedSteps(t, dirs[0])

@@ -223,12 +223,15 @@ func (p *Peers) fail(err error, from int) {
 
 func (p *Peers) failAs(f failure, err error, from int) {
 	p.mutex.Lock()
-	first := p.cause == nil && !p.closed
+	first, closed := p.cause == nil && !p.closed, p.closed
 	if first {
 		p.cause = err
 	}
 	p.mutex.Unlock()
 	if !first {
+		if !closed { // the other call has not notified all: connections must not be closed before
+			<-p.done
+		}
 		return
 	}
 	for _, w := range p.wires {
@@ -257,9 +260,32 @@ func (p *Peers) Close() {
 			_ = w.SetReadDeadline(time.Now().Add(10 * time.Second))
 		}
 		p.busy.Wait()
+	} else {
+		p.drain()
 	}
 	p.shut()
 	p.busy.Wait()
+}
+
+// drain waits a moment until the other processes have closed their connections, and drops what they send. If a
+// connection is closed with data that was not read, TCP resets it, and the other process may lose the reason that was
+// sent before (RFC 1122, 4.2.2.13).
+func (p *Peers) drain() {
+	var all sync.WaitGroup
+	for _, w := range p.wires {
+		if c, ok := w.Conn.(interface{ CloseWrite() error }); ok && c.CloseWrite() == nil {
+			all.Go(func() { _, _ = io.Copy(io.Discard, w.Conn) })
+		}
+	}
+	ended := make(chan struct{})
+	go func() {
+		all.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(time.Second):
+	}
 }
 
 func (p *Peers) shut() {
