@@ -30,6 +30,9 @@ func TestExamplesRun(t *testing.T) {
 		"finetune":    {"base/model.safetensors", "finetuned/config.json", "finetuned/model.safetensors"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name != "shakespeare" {
+				harness.OnlyLong(t) // each builds two or three programs
+			}
 			dir := shortExample(t, name)
 			writeText(t, filepath.Join(dir, "input.txt"))
 			commands := readmeCommands(t, dir)

@@ -258,7 +258,7 @@ func TestCompositionOnGPUs(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				for _, plan := range problems.PlansOf(p).Uneven(t, r, draws(12)) {
+				for _, plan := range problems.PlansOf(p).Uneven(t, r, max(4, draws(12))) {
 					checkComposition(t, s, plan)
 					o := s.Priced(CandidateOf(plan)).Predict.MemoryBytes.OverheadParts
 					seen[fmt.Sprint("communicators ", o.Communicators > 0)]++
