@@ -261,18 +261,18 @@ func (p *Peers) Close() {
 		}
 		p.busy.Wait()
 	} else {
-		p.drain()
+		drain(p.wires)
 	}
 	p.shut()
 	p.busy.Wait()
 }
 
-// drain waits a moment until the other processes have closed their connections, and drops what they send. If a
+// drain waits a moment until the other processes have closed the connections, and drops what they send. If a
 // connection is closed with data that was not read, TCP resets it, and the other process may lose the reason that was
 // sent before (RFC 1122, 4.2.2.13).
-func (p *Peers) drain() {
+func drain(wires []*wire) {
 	var all sync.WaitGroup
-	for _, w := range p.wires {
+	for _, w := range wires {
 		if c, ok := w.Conn.(interface{ CloseWrite() error }); ok && c.CloseWrite() == nil {
 			all.Go(func() { _, _ = io.Copy(io.Discard, w.Conn) })
 		}
