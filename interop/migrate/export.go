@@ -61,6 +61,17 @@ func Best(f *interop.Format, q *planner.Question, plan ir.Plan, like []interop.F
 	return best.Plan.Plan, nil
 }
 
+// WithBest appends to diags, which refuse the pins of a job, the best plan that the format and its engine can express.
+// plan is a plan of the question with these pins.
+func WithBest(f *interop.Format, q *planner.Question, plan ir.Plan, like []interop.File, o interop.Options,
+	diags ir.Diags) error {
+	w, err := newWriter(f, q, like, o)
+	if err != nil {
+		return diags
+	}
+	return w.withBest(plan, diags)
+}
+
 // writer writes plans of a question in a format.
 type writer struct {
 	format   *interop.Format
