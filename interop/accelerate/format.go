@@ -7,6 +7,7 @@ package accelerate
 import (
 	_ "embed"
 	"slices"
+	"strings"
 
 	"github.com/planc-dev/planc/interop"
 	"github.com/planc-dev/planc/interop/keytable"
@@ -114,6 +115,10 @@ const (
 
 // unknown reports keys that Accelerate does not know: at the top it refuses the file, in a section it ignores them.
 func (r *reader) unknown(path string, f *tree.Field) {
+	if row, ok := r.Table.Find(prefixed(path)); ok {
+		keytable.AccountAs(r.Reader, path, row, f.Value)
+		return
+	}
 	if r.Doc.Root.Get(path) == nil && isSection(path) {
 		keytable.Ignore(r.Reader, path, "Accelerate")
 		return
@@ -124,4 +129,18 @@ func (r *reader) unknown(path string, f *tree.Field) {
 	if !slices.Contains(r.Diags, d) { // each key of an unknown mapping
 		r.Diags = append(r.Diags, d)
 	}
+}
+
+// prefixes are the sections whose keys have a prefix that a file may leave out.
+// Source: Accelerate 1.15.0, commands/launch.py: _validate_launch_command.
+var prefixes = map[string]string{"fsdp_config": "fsdp", "fp8_config": "fp8", "dynamo_config": "dynamo_"}
+
+// prefixed returns the path of a key with the prefix of its section.
+func prefixed(path string) string {
+	section, key, isNested := strings.Cut(path, ".")
+	prefix, ok := prefixes[section]
+	if !isNested || !ok || strings.HasPrefix(key, prefix) {
+		return path
+	}
+	return section + "." + strings.TrimSuffix(prefix, "_") + "_" + key
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/planc-dev/planc/interop"
 	"github.com/planc-dev/planc/interop/deepspeed"
 	"github.com/planc-dev/planc/interop/keytable"
+	"github.com/planc-dev/planc/interop/tree"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec/strict"
 )
@@ -84,7 +85,10 @@ func (r *reader) read() {
 
 // defaults accounts for values that are as good as absent.
 func (r *reader) defaults() {
-	const backend = "dynamo_config.dynamo_backend"
+	backend := "dynamo_config.dynamo_backend"
+	if short := "dynamo_config.backend"; r.Has(short) {
+		backend = short
+	}
 	if strings.EqualFold(r.Text(backend), "no") {
 		r.Account(backend, interop.NoEffect, "")
 	}
@@ -148,7 +152,7 @@ func (r *reader) unread(section string) {
 		if n := r.Node(other); other != section && n != nil && len(n.Fields) > 0 {
 			r.Account(other, interop.IgnoredByTool, kindKey+" is "+r.Text(kindKey))
 			for _, f := range n.Fields { // a misspelt key is named here too
-				if _, isKnown := r.Table.Find(other + "." + f.Key); !isKnown {
+				if _, isKnown := r.Table.Find(prefixed(other + "." + f.Key)); !isKnown {
 					keytable.Ignore(r.Reader, other+"."+f.Key, "Accelerate")
 				}
 			}
@@ -300,7 +304,24 @@ func (r *reader) namedConfig(path string) {
 	}
 	doc, diags := deepspeed.Read(r.im, *r.ds, nil, r.im.Devices)
 	r.Diags = append(r.Diags, diags...)
+	r.noteAutoTypes(doc)
 	r.part = &interop.Part{Name: r.ds.Name, Prefix: file + ".", Doc: doc}
+}
+
+// noteAutoTypes says what decides the types that a ds_config.json leaves to mixed_precision, which must be absent then.
+// Source: Accelerate 1.15.0, commands/launch.py; utils/dataclasses.py: DeepSpeedPlugin.set_mixed_precision.
+func (r *reader) noteAutoTypes(doc *tree.Doc) {
+	if r.im.Has("train.precision") || r.im.Has("train.precision.compute") {
+		return
+	}
+	for _, key := range []string{"bf16.enabled", "bfloat16.enabled", "fp16.enabled"} {
+		if n := doc.Root.Find(key); n != nil && n.Text == "auto" {
+			r.im.AddNote(n.Pos, "%s is auto and mixed_precision is missing, which means FP32, unless the training "+
+				"code passes mixed_precision or bf16. planc prices BF16: type --set train.precision=f32 if the code "+
+				"passes none", key)
+			return
+		}
+	}
 }
 
 // inBoth are keys that a ds_config.json has too.

@@ -314,6 +314,12 @@ func isDefault(row Row, n *tree.Node) bool {
 	return row.Default != "" && (strings.EqualFold(n.Text, row.Default) || errA == nil && errB == nil && a == b)
 }
 
+// AccountAs accounts for another spelling of a key by the key's row.
+func AccountAs(r *Reader, path string, row Row, n *tree.Node) {
+	r.checkType(path, row, n)
+	r.outcomes[path] = r.byRow(path, row)
+}
+
 // checkType reports a value that does not have the type of its row, unless an error of the value is reported.
 func (r *Reader) checkType(path string, row Row, n *tree.Node) {
 	isReported := slices.ContainsFunc(r.Diags, func(d ir.Diag) bool { return d.Pos == n.Pos })
