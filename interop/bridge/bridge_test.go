@@ -66,6 +66,19 @@ func TestImport(t *testing.T) {
 	}
 }
 
+// A seed that is Megatron-LM's default is taken too, because planc's default is another.
+func TestSeed(t *testing.T) {
+	for _, seed := range []string{"1234", "7"} {
+		im, err := read(config("", "", "rng:\n  seed: "+seed+"\n"), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fields(im, "train.seed"); got != seed {
+			t.Errorf("%q, want %s", got, seed)
+		}
+	}
+}
+
 // Groups that are null have no effect, and a setting that mixed_precision replaces says so.
 func TestNotesOfKeys(t *testing.T) {
 	im, err := read(config("  bf16: true\n", "", "comm_overlap: null\nmixed_precision: bf16_mixed\n"), 0)
@@ -87,6 +100,29 @@ func TestNotesOfKeys(t *testing.T) {
 	}
 	if found != len(want) {
 		t.Errorf("%d of %d keys", found, len(want))
+	}
+}
+
+// Overlap of tensor-parallel communication is not priced. If it is off, the key has no effect.
+func TestTensorParallelOverlap(t *testing.T) {
+	const path = "comm_overlap.tp_comm_overlap"
+	for value, want := range map[string]string{"null": "no effect on the plan: the default",
+		"false": "no effect on the plan: it is off",
+		"true": "not supported by planc: overlaps tensor-parallel communication with GEMMs: tp costs less than planc " +
+			"counts"} {
+		im, err := read(config("", "", "comm_overlap:\n  tp_comm_overlap: "+value+"\n"), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, k := range im.Keys {
+			if k.Name == path {
+				got = string(k.Use) + ": " + k.Note
+			}
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", value, got, want)
+		}
 	}
 }
 

@@ -77,8 +77,10 @@ func (r *reader) accountOther(path string, f *tree.Field) {
 	row, ok := Keys.Find(path)
 	group, name, _ := strings.Cut(path, ".")
 	switch {
-	case ok && row.Use == interop.Unsupported && f.Value.Flow() == row.Default:
+	case ok && row.Use == interop.Unsupported && (f.Value.Kind == strict.Null || f.Value.Flow() == row.Default):
 		r.account(path, f, interop.NoEffect, "the default")
+	case ok && row.Use == interop.Unsupported && isFalse(f.Value):
+		r.account(path, f, interop.NoEffect, "it is off")
 	case ok:
 		r.account(path, f, row.Use, row.Note)
 	case f.Value.Kind == strict.Null && name == "":
@@ -93,6 +95,12 @@ func (r *reader) accountOther(path string, f *tree.Field) {
 		}
 		r.account(path, f, interop.Unsupported, "planc does not know this key")
 	}
+}
+
+// isFalse reports whether a value switches a feature off.
+func isFalse(n *tree.Node) bool {
+	value, ok := n.Bool()
+	return ok && !value
 }
 
 func (r *reader) account(path string, f *tree.Field, use interop.Use, note string) {

@@ -31,7 +31,7 @@ func ImportSettings(format string, files []interop.File, list []Setting, spell f
 		a := &argument{spelled: s.Dest, pos: s.Pos}
 		a.fromDump(s.Value)
 		a.spelled = s.Spelled
-		if a.isDefault() {
+		if a.isDefault() && s.Dest != "seed" { // planc has another default seed
 			src.launch = append(src.launch, interop.Key{Pos: s.Pos, Name: s.Spelled, Value: s.Value,
 				Use: interop.NoEffect, Note: "the default"})
 			continue
