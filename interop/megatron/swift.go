@@ -227,6 +227,10 @@ func WriteSwift(t *interop.Target) ([]byte, error) {
 	w.line("#!/bin/bash")
 	w.line("# %s on %d × %d %s.", t.Plan, nodes, devices, t.Hardware.GPU.Name)
 	w.line("# Set MODEL and DATASET. On several nodes, start it on each with NODE_RANK and MASTER_ADDR set.")
+	hasLength := t.Job.Train.Steps > 0 || t.Job.Train.Tokens > 0
+	if !hasLength {
+		w.line("# The job has no number of steps: add --train_iters to ARGS.")
+	}
 	w.line("set -euo pipefail")
 	w.line("export NNODES=%d", nodes)
 	w.line("export NPROC_PER_NODE=%d", devices)
@@ -240,7 +244,9 @@ func WriteSwift(t *interop.Target) ([]byte, error) {
 		}
 	}
 	for _, s := range RecipeSettings(t.Job) {
-		a.add(spellSwift(options().byDest[s.Dest][0]), s.Value)
+		if s.Dest != "train_iters" || hasLength {
+			a.add(spellSwift(options().byDest[s.Dest][0]), s.Value)
+		}
 	}
 	w.array("ARGS", a.args)
 	w.line(`megatron sft "${ARGS[@]}" "$@"`)

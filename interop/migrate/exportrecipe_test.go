@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/planc-dev/planc/interop"
@@ -46,6 +47,29 @@ func TestExportsHaveTheRecipe(t *testing.T) {
 			if !isSame && !isUnread {
 				t.Errorf("%s: %s is %q, want %s\n%s", format, want[0], got.Value, want[1], out.Text)
 			}
+		}
+	}
+}
+
+// A script of ms-swift for a job without a number of steps says what to add, and does not train one step.
+func TestSwiftWithoutSteps(t *testing.T) {
+	const note = "# The job has no number of steps: add --train_iters to ARGS.\n"
+	for _, c := range []struct{ set, steps string }{{"train.seed=1", ""}, {"train.steps=1000", "--train_iters 1000\n"},
+		{"train.tokens=1e12", "--train_iters "}} {
+		q := question(t, "model=llama3-8b", "train.engine=megatron", c.set)
+		f := formats.Find("swift")
+		plan, err := Best(f, q, decide(t, q), nil, interop.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := Export(f, q, plan, nil, interop.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(out.Text)
+		hasNote, hasSteps := strings.Contains(text, note), strings.Contains(text, "    --train_iters ")
+		if hasNote != (c.steps == "") || hasSteps != (c.steps != "") || !strings.Contains(text, c.steps) {
+			t.Errorf("%s:\n%s", c.set, text)
 		}
 	}
 }
