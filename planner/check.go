@@ -225,6 +225,9 @@ func (k *checker) limitTo(limits FileLimits) {
 func (k *checker) canExpress(plan *ir.Plan) bool {
 	yours, theirs := k.from().JSON(), plan.JSON()
 	for _, key := range k.fixedKeys {
+		if key == "sp" && plan.TP == 1 {
+			continue // there is no sequence parallelism without tp
+		}
 		if !equalValues(yours[key], theirs[key]) {
 			return false
 		}
@@ -319,12 +322,15 @@ func (k *checker) expressed(edits []planEdit) []planEdit {
 }
 
 // findBest returns the fastest plan that the engine can run and the file can express; nil if none fits or none is
-// legal. A search without pins tries one split of the layers for each number of chunks, so the file's own is tried too.
+// legal. Plans that such a search leaves out are tried too.
 func (k *checker) findBest() (*search.Priced, search.Counts, error) {
 	best, counts, err := k.bestOf(&k.free)
-	if own := k.ownStages(); own != nil && (err == nil || isNone(err)) {
+	for _, pins := range k.otherPins() {
+		if err != nil && !isNone(err) {
+			break
+		}
 		p := k.free
-		p.Pins = p.Pins.Merge(own)
+		p.Pins = pins
 		one, n, oneErr := k.bestOf(&p)
 		counts = counts.Plus(n)
 		if compareAnswers(&one, oneErr, &best, err) < 0 {
@@ -338,6 +344,19 @@ func (k *checker) findBest() (*search.Priced, search.Counts, error) {
 		return nil, counts, k.question.SearchError(err)
 	}
 	return &best, counts, nil
+}
+
+// otherPins returns the pins of searches for plans that a search with the pins of free does not try: those with the
+// file's own stages, because it tries one split of the layers for each number of chunks; and those without tp, because
+// sequence parallelism that the file cannot change requires it.
+func (k *checker) otherPins() (out []search.Pins) {
+	if own := k.ownStages(); own != nil {
+		out = append(out, k.free.Pins.Merge(own))
+	}
+	if k.free.Pins["sp"] != nil && k.from().SP && k.free.Pins.Allows("tp", "1") {
+		out = append(out, k.free.Pins.Without("sp").Merge(search.Pins{"tp": {"1"}}))
+	}
+	return out
 }
 
 // ownStages returns the pins of the file's own stages with all other keys free; nil if the file gives no split of the

@@ -272,6 +272,39 @@ func TestPlansThatDoNotFit(t *testing.T) {
 	}
 }
 
+// A change of the job has the figures of a check with the change, also of a plan that gives the number of micro-batches
+// and leaves their size to the batch.
+func TestChangesAreThoseOfACheck(t *testing.T) {
+	pins := []string{"plan.tp=1", "plan.pp=1", "plan.zero=1", "plan.micro_batches=1", "plan.recompute=none",
+		"train.global_batch=64"}
+	count := 0
+	for _, memory := range []float64{3, 5} {
+		c, err := NewCheck(smallQuestion(t, "megatron", memory, pins...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Verdict != CheckNoFit {
+			t.Fatal(c.Message)
+		}
+		for _, change := range c.Changes {
+			count++
+			sets := strings.Fields(strings.ReplaceAll(change.Args, "--set ", ""))
+			again, err := NewCheck(smallQuestion(t, "megatron", memory, append(slices.Clone(pins), sets...)...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if again.Verdict != CheckFine || again.Yours.Plan.Plan != change.Plan.Plan ||
+				again.Yours.Predict.StepS != change.Predict.StepS {
+				t.Errorf("%v GiB, %s: %v takes %v, and a check says %v, %v: %s", memory, change.Args, change.Plan,
+					change.Predict.StepS, again.Yours.Plan, again.Yours.Predict.StepS, again.Message)
+			}
+		}
+	}
+	if count == 0 {
+		t.Error("no changes")
+	}
+}
+
 // A plan that is the best says so, and one that is slower says by how much and why.
 func TestSentences(t *testing.T) {
 	q := smallQuestion(t, "megatron", 80)

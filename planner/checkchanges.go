@@ -1,6 +1,8 @@
 package planner
 
 import (
+	"slices"
+
 	"github.com/planc-dev/planc/costmodel"
 	"github.com/planc-dev/planc/passes/search"
 )
@@ -19,6 +21,15 @@ type CheckChange struct {
 // followingKeys are the keys of a plan that follow from the number of devices and the batch.
 var followingKeys = []string{"dp", "micro_batches", "zero_group", "stage_layers", "axis_order"}
 
+// following returns the keys that follow from the number of devices and the batch. A file that gives micro_batches and
+// no micro_batch keeps them: its micro_batch follows.
+func (k *checker) following() []string {
+	if k.pinned.Pins["micro_batch"] != nil {
+		return followingKeys
+	}
+	return slices.DeleteFunc(slices.Clone(followingKeys), func(key string) bool { return key == "micro_batches" })
+}
+
 // changes returns the changes of the job under which the checked plan fits. If there are none, and no plan fits at all,
 // it returns those under which any plan fits.
 func (k *checker) changes(best *search.Priced) (out []CheckChange) {
@@ -26,7 +37,7 @@ func (k *checker) changes(best *search.Priced) (out []CheckChange) {
 		return nil
 	}
 	p := *k.pinned
-	p.Pins = k.pinned.Pins.Without(followingKeys...)
+	p.Pins = k.pinned.Pins.Without(k.following()...)
 	found := search.ChangesThatFit(&p)
 	keepsAll := true
 	if len(found) == 0 && best == nil {
