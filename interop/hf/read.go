@@ -267,6 +267,12 @@ func (r *reader) script() {
 			r.Account(path, interop.Unsupported, note)
 		}
 	}
+	if r.Text("rlhf_type") != "" { // of ms-swift; LLaMA-Factory has stage
+		r.Account("rlhf_type", interop.Unsupported, interop.PreferenceNote)
+	}
+	if slices.Contains([]string{"dpo", "kto", "ppo", "rm"}, r.Text("stage")) {
+		r.Account("stage", interop.Unsupported, interop.PreferenceNote)
+	}
 	if r.Has("model_name_or_path") && !r.im.Has("model") {
 		r.Account("model_name_or_path", interop.Planned, "give its config.json as a second file, or --model")
 	}

@@ -31,6 +31,7 @@ var swiftDefaults = map[string]string{
 // swiftNotes say what options of ms-swift's own change.
 var swiftNotes = map[string]string{
 	"padding_free": "removes padding, so that steps take less time than planc predicts",
+	"rlhf_type":    interop.PreferenceNote,
 	"model":        "the shape of the model is in its config.json: add that as a second file, or give --model",
 }
 

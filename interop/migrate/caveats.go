@@ -8,15 +8,26 @@ import (
 	"github.com/planc-dev/planc/interop"
 )
 
-// caveats say which keys of the files change the figures and are not priced: offload, adapters, ZeRO++, and optimizers
-// that planc does not have. They follow the verdict in the message.
+// caveats say which keys of the files change the figures and are not priced: offload, adapters, preference training,
+// ZeRO++, and optimizers that planc does not have. They follow the verdict in the message.
 func (r *Report) caveats() (out []string) {
-	for _, text := range []string{r.Offload, r.Adapters, zeroPlusPlus(r.Keys), otherOptimizer(r.Keys)} {
+	for _, text := range []string{r.Offload, r.Adapters, preference(r.Keys), zeroPlusPlus(r.Keys), otherOptimizer(r.Keys)} {
 		if text != "" {
 			out = append(out, text)
 		}
 	}
 	return out
+}
+
+// preference says which keys of the files say that the training is of preferences or by reinforcement learning; "" if
+// none does.
+func preference(all []interop.Key) string {
+	keys := listed(all, (*interop.Key).TrainsByPreference)
+	if keys == "" {
+		return ""
+	}
+	return "The file trains by preference or reinforcement learning (" + keys + "), which planc does not price yet: " +
+		"step time and memory are those of one model and one pass over each sequence."
 }
 
 // zeroPlusPlus says which keys of the files configure ZeRO++; "" if none does.

@@ -19,7 +19,17 @@ func TestMessageNamesWhatIsNotPriced(t *testing.T) {
 	}
 	const lightning = "trainer: {devices: 8, strategy: fsdp, precision: bf16-mixed}\n" +
 		"data: {init_args: {batch_size: 2}}\noptimizer: {class_path: torch.optim.AdamW}\n"
+	const arguments = "per_device_train_batch_size: 1\nbf16: true\n"
+	preference := func(key string) string {
+		return " The file trains by preference or reinforcement learning (" + key + "), which planc does not price " +
+			"yet: step time and memory are those of one model and one pass over each sequence."
+	}
 	for _, c := range []struct{ name, text, want string }{
+		{"hf.yaml", arguments + "rlhf_type: dpo\n", preference("rlhf_type dpo")},
+		{"hf.yaml", arguments + "stage: kto\n", preference("stage kto")},
+		{"hf.yaml", arguments + "stage: sft\n", ""},
+		{"run.sh", "NPROC_PER_NODE=8 megatron rlhf --rlhf_type dpo --micro_batch_size 1 --global_batch_size 64 " +
+			"--max_length 1024\n", preference("--rlhf_type dpo")},
 		{"ds.json", config, quantized},
 		{"ds.json", strings.Replace(config, ": true, \"zero_hpz_partition_size\": 8", ": false", 1), ""},
 		{"ds.json", strings.Replace(config, "{", `{"optimizer": {"type": "Muon", "params": {"lr": 1e-4}}, `, 1),

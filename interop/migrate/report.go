@@ -330,7 +330,20 @@ func (s *Source) diffOf(q *planner.Question, from, to ir.Plan) (text, note strin
 	if note != "" {
 		return "", note, []string{}
 	}
-	return s.unified(doc), "", remarksOf(doc)
+	return s.unified(doc), "", append(remarksOf(doc), s.batchRemarks(q, from, to)...)
+}
+
+// batchRemarks say the batch of the script's data loader for another plan, if no key and no variable of the format says
+// it: with Accelerate's plugins.
+func (s *Source) batchRemarks(q *planner.Question, from, to ir.Plan) []string {
+	says := func(v interop.Value) bool {
+		return slices.Contains(v.Plan, "micro_batch") || v.Env && slices.Contains(v.Plan, "micro_batches")
+	}
+	if from.MicroBatch == to.MicroBatch || slices.ContainsFunc(s.valuesOf(q, to), says) {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s has no batch: the script's data loader must have a batch of %d a device, not %d",
+		s.Main(), to.MicroBatch, from.MicroBatch)}
 }
 
 // remarksOf returns what the edits of a document leave as it was.
