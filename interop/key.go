@@ -100,12 +100,14 @@ func (k *Key) TrainsAdapters() bool {
 }
 
 // PreferenceNote is the note of a key that says that the training is of preferences or by reinforcement learning.
-const PreferenceNote = "trains by preference or reinforcement learning; planc prices one model and one pass over each " +
-	"sequence"
+const PreferenceNote = "trains by preference or reinforcement learning; planc prices one model and one pass over " +
+	"each sequence"
 
 // TrainsByPreference reports whether a key says that the training has further models and passes, which planc does not
 // price.
-func (k *Key) TrainsByPreference() bool { return k.Use == Unsupported && k.Note == PreferenceNote }
+func (k *Key) TrainsByPreference() bool {
+	return k.Use == Unsupported && k.Note == PreferenceNote
+}
 
 // UnneededParts returns the parts of a device's memory that training of adapters may not need, at most. Gradients,
 // optimizer state and saved activations are those of the adapters. The model's parameters stay, unless they are

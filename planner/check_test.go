@@ -289,14 +289,14 @@ func TestChangesAreThoseOfACheck(t *testing.T) {
 		for _, change := range c.Changes {
 			count++
 			sets := strings.Fields(strings.ReplaceAll(change.Args, "--set ", ""))
-			again, err := NewCheck(smallQuestion(t, "megatron", memory, append(slices.Clone(pins), sets...)...))
+			checked, err := NewCheck(smallQuestion(t, "megatron", memory, append(slices.Clone(pins), sets...)...))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if again.Verdict != CheckFine || again.Yours.Plan.Plan != change.Plan.Plan ||
-				again.Yours.Predict.StepS != change.Predict.StepS {
+			if checked.Verdict != CheckFine || checked.Yours.Plan.Plan != change.Plan.Plan ||
+				checked.Yours.Predict.StepS != change.Predict.StepS {
 				t.Errorf("%v GiB, %s: %v takes %v, and a check says %v, %v: %s", memory, change.Args, change.Plan,
-					change.Predict.StepS, again.Yours.Plan, again.Yours.Predict.StepS, again.Message)
+					change.Predict.StepS, checked.Yours.Plan, checked.Yours.Predict.StepS, checked.Message)
 			}
 		}
 	}

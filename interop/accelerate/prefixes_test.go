@@ -24,12 +24,12 @@ func TestKeysWithoutTheirPrefix(t *testing.T) {
 		"mixed_precision: taken: ",
 		"fsdp_config.version: taken: ",
 		"fsdp_config.auto_wrap_policy: no effect on the plan: ",
-		"fsdp_config.forward_prefetch: not supported by planc: when the next block is gathered in the forward pass: " +
-			"overlap",
+		"fsdp_config.forward_prefetch: not supported by planc: when the next block is gathered in the forward " +
+			"pass: overlap",
 		"fsdp_config.state_dict_type: no effect on the plan: ",
 		"fp8_config.backend: no effect on the plan: ",
-		"fp8_config.enable_fsdp_float8_all_gather: not supported by planc: parameters are gathered in 8 bits: half of " +
-			"the gather traffic",
+		"fp8_config.enable_fsdp_float8_all_gather: not supported by planc: parameters are gathered in 8 bits: half " +
+			"of the gather traffic",
 		"fp8_config.pad_inner_dim: no effect on the plan: ",
 		"fp8_config.fp8_margn: ignored by that tool: Accelerate does not know it",
 		"dynamo_config.backend: no effect on the plan: ",
@@ -43,8 +43,8 @@ func TestKeysWithoutTheirPrefix(t *testing.T) {
 			warnings = append(warnings, n.String())
 		}
 	}
-	wantWarnings := []string{"accelerate.yaml:13:3: Accelerate does not know fp8_config.fp8_margn and ignores it; did " +
-		"you mean fp8_margin?"}
+	wantWarnings := []string{"accelerate.yaml:13:3: Accelerate does not know fp8_config.fp8_margn and ignores it; " +
+		"did you mean fp8_margin?"}
 	if diff := cmp.Diff(wantWarnings, warnings); diff != "" {
 		t.Error(diff)
 	}

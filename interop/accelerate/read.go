@@ -304,19 +304,19 @@ func (r *reader) namedConfig(path string) {
 	}
 	doc, diags := deepspeed.Read(r.im, *r.ds, nil, r.im.Devices)
 	r.Diags = append(r.Diags, diags...)
-	r.noteAutoTypes(doc)
+	noteAutoTypes(r.im, doc)
 	r.part = &interop.Part{Name: r.ds.Name, Prefix: file + ".", Doc: doc}
 }
 
 // noteAutoTypes says what decides the types that a ds_config.json leaves to mixed_precision, which must be absent then.
 // Source: Accelerate 1.15.0, commands/launch.py; utils/dataclasses.py: DeepSpeedPlugin.set_mixed_precision.
-func (r *reader) noteAutoTypes(doc *tree.Doc) {
-	if r.im.Has("train.precision") || r.im.Has("train.precision.compute") {
+func noteAutoTypes(im *interop.Import, doc *tree.Doc) {
+	if im.Has("train.precision") || im.Has("train.precision.compute") {
 		return
 	}
 	for _, key := range []string{"bf16.enabled", "bfloat16.enabled", "fp16.enabled"} {
 		if n := doc.Root.Find(key); n != nil && n.Text == "auto" {
-			r.im.AddNote(n.Pos, "%s is auto and mixed_precision is missing, which means FP32, unless the training "+
+			im.AddNote(n.Pos, "%s is auto and mixed_precision is missing, which means FP32, unless the training "+
 				"code passes mixed_precision or bf16. planc prices BF16: type --set train.precision=f32 if the code "+
 				"passes none", key)
 			return

@@ -11,7 +11,8 @@ import (
 // caveats say which keys of the files change the figures and are not priced: offload, adapters, preference training,
 // ZeRO++, and optimizers that planc does not have. They follow the verdict in the message.
 func (r *Report) caveats() (out []string) {
-	for _, text := range []string{r.Offload, r.Adapters, preference(r.Keys), zeroPlusPlus(r.Keys), otherOptimizer(r.Keys)} {
+	for _, text := range []string{r.Offload, r.Adapters, preference(r.Keys), zeroPlusPlus(r.Keys),
+		otherOptimizer(r.Keys)} {
 		if text != "" {
 			out = append(out, text)
 		}

@@ -330,12 +330,12 @@ func (s *Source) diffOf(q *planner.Question, from, to ir.Plan) (text, note strin
 	if note != "" {
 		return "", note, []string{}
 	}
-	return s.unified(doc), "", append(remarksOf(doc), s.batchRemarks(q, from, to)...)
+	return s.unified(doc), "", append(remarksOf(doc), batchRemarks(s, q, from, to)...)
 }
 
 // batchRemarks say the batch of the script's data loader for another plan, if no key and no variable of the format says
 // it: with Accelerate's plugins.
-func (s *Source) batchRemarks(q *planner.Question, from, to ir.Plan) []string {
+func batchRemarks(s *Source, q *planner.Question, from, to ir.Plan) []string {
 	says := func(v interop.Value) bool {
 		return slices.Contains(v.Plan, "micro_batch") || v.Env && slices.Contains(v.Plan, "micro_batches")
 	}
