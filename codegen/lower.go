@@ -111,7 +111,8 @@ func (l *lowering) sides(s *ir.Segment, w *ir.Value) (out []program.Param) {
 
 func (l *lowering) param(s *ir.Segment, w *ir.Value) program.Param {
 	out := program.Param{Name: s.Name + "." + w.Name, Layers: s.Count, Places: l.places(s, w), Decay: w.Param.Decay,
-		Init: program.Init{Kind: initKinds[w.Param.Init], First: w.Param.First, Zero: w.Param.Zero}}
+		LRMultiplier: w.Param.LRMultiplier,
+		Init:         program.Init{Kind: initKinds[w.Param.Init], First: w.Param.First, Zero: w.Param.Zero}}
 	if s.Numbered() {
 		out.Name = s.Name + ".{layer}." + w.Name
 	}

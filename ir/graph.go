@@ -38,6 +38,8 @@ type Param struct {
 	Zero  int     // 1 + a row of the first dim that starts at 0; 0: none
 	Decay bool    // weight decay applies
 
+	LRMultiplier float64 // factor of the learning rate; 0: 1
+
 	// Sides are the names of the model's parameters of which this one consists, and one GEMM multiplies by all of them.
 	// Each is one index of dim side, but the first has all that the others leave. Empty: it is a parameter of the model
 	// itself.

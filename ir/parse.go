@@ -327,6 +327,8 @@ func parseParam(name, words string) (*Param, error) {
 			p.First, _ = strconv.Atoi(first) // text that is not a number is found when comparing with what planc prints
 		} else if zero, ok := strings.CutPrefix(w, "zero="); ok {
 			p.Zero, _ = strconv.Atoi(zero)
+		} else if factor, ok := strings.CutPrefix(w, "lr="); ok {
+			p.LRMultiplier, _ = strconv.ParseFloat(factor, 64)
 		} else if sides, ok := strings.CutPrefix(w, "sides="); ok {
 			p.Sides = strings.Split(sides, ",")
 		} else if w == "decay" {

@@ -72,6 +72,9 @@ func paramWords(p *Param) string {
 	if p.Decay {
 		s += " decay"
 	}
+	if p.LRMultiplier != 0 {
+		s += " lr=" + float(p.LRMultiplier)
+	}
 	if p.Balance {
 		s += " balance"
 	}

@@ -120,6 +120,7 @@ func (p *projection) fits(q *projection) bool {
 			return a == b
 		}
 		return a.Param.Init == b.Param.Init && a.Param.Std == b.Param.Std && a.Param.Decay == b.Param.Decay &&
+			a.Param.LRMultiplier == b.Param.LRMultiplier &&
 			slices.EqualFunc(alone(a.Type).Dims, b.Type.Dims, func(x, y ir.Extent) bool { return x.Size == y.Size })
 	}
 	return p.matmul.Args[0] == q.matmul.Args[0] && p.matmul.Region == q.matmul.Region && same(p.weight, q.weight) &&

@@ -55,7 +55,7 @@ func Load(path string, read ReadFile, overrides ...spec.Override) (*Question, er
 		return nil, err
 	}
 	q := &Question{Job: j, Hardware: c, source: source{path, read, slices.Clip(overrides)}}
-	if err := checkNoDecay(q); err != nil {
+	if err := checkParamGroups(q); err != nil {
 		return nil, err
 	}
 	return q, nil
@@ -187,11 +187,11 @@ func (q *Question) Model() *ir.Model { return q.modelOf(q.Train.SeqLen) }
 // modelOf returns the job's logical graph at another sequence length.
 func (q *Question) modelOf(seq int) *ir.Model {
 	m := plainModel(q, seq)
-	exempt(m, q.Train.Optimizer.NoDecay)
+	groupParams(m, &q.Train.Optimizer)
 	return m
 }
 
-// plainModel returns the logical graph of the job's model with weight decay on all matrices.
+// plainModel returns the logical graph of the job's model with weight decay on all matrices and one learning rate.
 func plainModel(q *Question, seq int) *ir.Model {
 	return zoo.Build(q.Config.Name, *q.Config, zoo.Options{SeqLen: seq, Batch: q.Train.GlobalBatch,
 		Elem: q.Train.Precision.IR().Compute, Documents: q.Data.DocumentMask})

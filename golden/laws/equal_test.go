@@ -140,11 +140,26 @@ func (c *lawCase) program(t *testing.T) *ir.Program {
 	t.Helper()
 	model := zoo.Build(c.group, c.model.Config, zoo.Options{SeqLen: lawSeq, Batch: 1, Elem: c.plan.Precision.Compute,
 		Documents: c.model.documents})
+	scaleLearningRates(model)
 	prog, err := passes.Compile(model, c.plan, c.recipe(), passes.Options{Check: true})
 	if err != nil {
 		t.Fatalf("%s %s: %v", c.group, c.plan.Text(), err)
 	}
 	return prog
+}
+
+// scaleLearningRates gives some parameters of a model another learning rate, as train.optimizer.lr_multipliers does.
+func scaleLearningRates(m *ir.Model) {
+	for _, s := range m.Segments {
+		for _, w := range s.Forward.Weights() {
+			switch w.Name {
+			case "mlp.down", "attn.o":
+				w.Param.LRMultiplier = 0.5
+			case "ln1.gain", "ln.gain":
+				w.Param.LRMultiplier = 3
+			}
+		}
+	}
 }
 
 // source generates the case's package. It returns the arena size that the compiler laid out, with a CPU rank's

@@ -81,6 +81,10 @@ func typeWords(t reflect.Type, tag reflect.StructTag) string {
 		return fmt.Sprintf("%d of: %s", t.Len(), typeWords(t.Elem(), tag))
 	case reflect.Struct:
 		return "mapping"
+	case reflect.Slice:
+		return "list of: " + typeWords(t.Elem(), tag)
+	case reflect.Map:
+		return "mapping to: " + typeWords(t.Elem(), tag)
 	case reflect.Float64:
 		return "number" + Bounds(tag)
 	case reflect.Int, reflect.Int64, reflect.Uint64:

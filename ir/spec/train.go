@@ -32,8 +32,11 @@ type Optimizer struct {
 	Eps         float64    `yaml:"eps" class:"r" over:"0" doc:"added to the square root of the second moment" eg:"1e-8"`
 	WeightDecay float64    `yaml:"weight_decay" class:"r" min:"0" doc:"weight decay of parameters with two or more dims" absent:"0.1 with adamw, else 0" eg:"0.1"`
 	NoDecay     []string   `yaml:"no_decay" class:"c" doc:"names in checkpoints of parameters without weight decay; * stands for any characters" absent:"none" eg:"[embed.*]"`
-	Momentum    float64    `yaml:"momentum" class:"r" min:"0" under:"1" doc:"momentum of sgd; with 0 the program is compiled without a momentum buffer, and rejects other values" absent:"0" eg:"0.9"`
-	ClipNorm    float64    `yaml:"clip_norm" class:"r" min:"0" doc:"largest gradient norm; 0: no clipping" eg:"1.0"`
+
+	LRMultipliers map[string]float64 `yaml:"lr_multipliers" class:"c" over:"0" max:"1e6" doc:"factors of the learning rate of parameters, by the same patterns; at most one may match a parameter" absent:"1 for all" eg:"{embed.*: 0.1}"`
+
+	Momentum float64 `yaml:"momentum" class:"r" min:"0" under:"1" doc:"momentum of sgd; with 0 the program is compiled without a momentum buffer, and rejects other values" absent:"0" eg:"0.9"`
+	ClipNorm float64 `yaml:"clip_norm" class:"r" min:"0" doc:"largest gradient norm; 0: no clipping" eg:"1.0"`
 }
 
 // Schedule is the learning-rate schedule.

@@ -79,17 +79,13 @@ func (d *device) update(u *rt.Update) {
 			Pointer(d.roundingKey(u)).Pointer(d.elementNumbers(u)).Uint64(uint64(u.N)))
 		return
 	}
-	rates := d.step.value(plainRates)
-	if u.Decay {
-		rates = d.step.value(decayRates)
-	}
 	name := "sgd"
 	a.Pointer(d.optionalPtr(u.Moment1))
 	if p.Optim != rt.SGD {
 		name = "adam"
 		a.Pointer(d.optionalPtr(u.Moment2))
 	}
-	a.Pointer(d.step.result(clipped)).Pointer(rates).Pointer(d.roundingKey(u)).Pointer(d.elementNumbers(u))
+	a.Pointer(d.step.result(clipped)).Pointer(d.step.rates(u)).Pointer(d.roundingKey(u)).Pointer(d.elementNumbers(u))
 	d.run(name, types, 1, u.N, a.Uint64(uint64(u.N)))
 }
 

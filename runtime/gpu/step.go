@@ -5,6 +5,7 @@ package gpu
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"github.com/planc-dev/planc/cuda"
 	rt "github.com/planc-dev/planc/runtime"
@@ -14,9 +15,13 @@ import (
 // are three: while one step runs, the next is launched, and the end time of the previous one is still
 // needed.
 type step struct {
-	words    cuda.Memory // of the host and the device, for the running step
-	offered  cuda.Memory // of the host, for the next step
-	slots    [3]slot
+	words   cuda.Memory // of the host and the device, for the running step
+	offered cuda.Memory // of the host, for the next step
+	slots   [3]slot
+
+	multipliers []float64 // of learning rates
+	first       int       // index of the words of stepwords.go; the rates of the multipliers come before
+
 	launched int // number of steps launched
 	received int // number of steps whose results were received
 
@@ -29,6 +34,7 @@ type step struct {
 // slot is the host's memory for a step.
 type slot struct {
 	offered, words cuda.Pinned
+	first          int         // as in step
 	from, to       *cuda.Event // mark the begin and the end of the step
 	follows        bool        // launched before the results of the previous step were received
 }
@@ -40,18 +46,22 @@ func (s *step) open(d *device, m *machine) (err error) {
 	if err != nil {
 		return err
 	}
-	s.words, s.offered = d.table((hostWords+resultWords)*8), d.table(2*offeredWords*8)
+	s.multipliers = learningRateMultipliers(d.rank.Program)
+	s.first = len(s.multipliers) * multiplierWords
+	all, offered := (s.first+hostWords+resultWords)*8, 2*(s.first+offeredWords)*8
+	s.words, s.offered = d.table(all), d.table(offered)
 	for i := range s.slots {
 		sl := &s.slots[i]
-		sl.offered, err = d.pin(2 * offeredWords * 8)
+		sl.offered, err = d.pin(offered)
 		if err != nil {
 			return err
 		}
-		sl.words, err = d.pin((hostWords + resultWords) * 8)
+		sl.words, err = d.pin(all)
 		if err != nil {
 			return err
 		}
 		clear(sl.words.Slice())
+		sl.first = s.first
 		sl.from, err = cuda.NewEvent(true)
 		if err != nil {
 			return err
@@ -79,14 +89,30 @@ func (s *step) close() {
 }
 
 // value returns the device address of a word of the host.
-func (s *step) value(i int) cuda.Pointer { return s.words.Pointer + cuda.Pointer(i*8) }
+func (s *step) value(i int) cuda.Pointer { return s.words.Pointer + cuda.Pointer((s.first+i)*8) }
 
 // result returns the device address of a word of the device.
 func (s *step) result(i int) cuda.Pointer { return s.value(hostWords + i) }
 
+// rates returns the device address of the optimizer's rates of an update.
+func (s *step) rates(u *rt.Update) cuda.Pointer {
+	decayed, plain := decayRates, plainRates
+	if i, found := slices.BinarySearch(s.multipliers, u.Rate); found {
+		decayed = i*multiplierWords - s.first
+		plain = decayed + rateCount
+	}
+	if u.Decay {
+		return s.value(decayed)
+	}
+	return s.value(plain)
+}
+
+// results returns the memory of the device's words.
+func (s *step) results() cuda.Memory { return s.words.At(int64(s.first+hostWords)*8, resultWords*8) }
+
 // clear resets the device's words.
 func (s *step) clear(l *workStream) {
-	rt.Check(l.stream.Fill(s.words.At(hostWords*8, resultWords*8), 0))
+	rt.Check(l.stream.Fill(s.results(), 0))
 }
 
 // Step launches a step: the first one call by call; the second one is captured; later ones replay the
@@ -97,14 +123,15 @@ func (d *device) Step(work func()) {
 	sl := &s.slots[s.launched%len(s.slots)]
 	sl.follows = s.launched > s.received
 	rt.Check(d.compute.stream.Record(sl.from))
-	writeWords(sl.offered.Slice(), d.rank)
+	writeWords(sl.offered.Slice(), d.rank, s.multipliers)
 	rt.Check(d.uploads.stream.Upload(s.offered, sl.offered))
 	if !sl.follows {
 		s.clear(d.compute) // an evaluation may have left results
 	}
 	d.arrive(func() {
-		d.run("choose", "i32", 1, offeredWords, d.args().Pointer(s.words.Pointer).Pointer(s.offered.Pointer).
-			Pointer(s.result(skipped)).Pointer(s.result(retry)).Int32(offeredWords))
+		n := s.first + offeredWords
+		d.run("choose", "i32", 1, n, d.args().Pointer(s.words.Pointer).Pointer(s.offered.Pointer).
+			Pointer(s.result(skipped)).Pointer(s.result(retry)).Int32(int32(n)))
 	})
 	d.launchWork(work)
 	rt.Check(d.compute.stream.Download(sl.words, s.words))
@@ -179,19 +206,21 @@ func (d *device) AwaitStep() (h rt.StepResult) {
 	return h
 }
 
+// word returns a word and those after it.
+func (sl *slot) word(i int) []byte { return sl.words.Slice()[(sl.first+i)*8:] }
+
 // results returns the words that the device wrote for the slot's step.
 func (sl *slot) results() (x [resultWords]float64) {
-	host := sl.words.Slice()
 	for i := range x {
-		x[i] = getFloat(host[(hostWords+i)*8:])
+		x[i] = getFloat(sl.word(hostWords + i))
 	}
 	return x
 }
 
 // LastCompleted returns the number of the last step whose words have arrived.
 func (d *device) LastCompleted() (n int) {
-	for _, sl := range d.step.slots {
-		n = max(n, int(binary.NativeEndian.Uint64(sl.words.Slice()[stepNumber*8:])))
+	for i := range d.step.slots {
+		n = max(n, int(binary.NativeEndian.Uint64(d.step.slots[i].word(stepNumber))))
 	}
 	return n
 }
@@ -203,8 +232,8 @@ func (d *device) Infer(work func()) {
 	d.arrive(func() {})
 	d.begin(work)
 	sl := &s.slots[s.launched%len(s.slots)] // slot of the next step
-	host, memory := sl.words.At(hostWords*8, resultWords*8), s.words.At(hostWords*8, resultWords*8)
-	rt.Check(d.compute.stream.Download(host, memory))
+	host := sl.words.At(int64(s.first+hostWords)*8, resultWords*8)
+	rt.Check(d.compute.stream.Download(host, s.results()))
 	d.await("an evaluation", d.compute.stream.Synchronize)
 	d.rank.LossSum = sl.results()[lossSum]
 }

@@ -5,12 +5,14 @@ package gpu
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 
 	rt "github.com/planc-dev/planc/runtime"
 )
 
 // Words that the host writes for a step, 8 bytes each. Kernels read them from memory, so that their
-// arguments stay the same. All but the last four are f64.
+// arguments stay the same. All but the last four are f64. In memory, the rates of parameters with a learning-rate
+// multiplier come before them (step.first).
 const (
 	lossScale    = iota // factor of the loss
 	tokens              // unmasked tokens of the global batch
@@ -25,7 +27,20 @@ const (
 	previousRetried = offeredWords
 	hostWords       = previousRetried + 1
 	rateCount       = 9 // layout in cuda/kernels/optimizer.cu
+
+	multiplierWords = 2 * rateCount // rates with and without weight decay
 )
+
+// learningRateMultipliers returns the multipliers of a program's parameters, each once, in order.
+func learningRateMultipliers(p *rt.Program) (out []float64) {
+	for i := range p.Params {
+		if m := p.Params[i].LRMultiplier; m != 0 {
+			out = append(out, m)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
 
 // Words that the device writes for a step. They follow the host's words.
 const (
@@ -40,10 +55,20 @@ const (
 )
 
 // writeWords writes the host's words of a step: first for the case that the previous step is not skipped,
-// then for the case that it is.
-func writeWords(to []byte, r *rt.Rank) {
+// then for the case that it is. The rates of each of the multipliers come before the words.
+func writeWords(to []byte, r *rt.Rank, multipliers []float64) {
 	h := r.Hyper
+	first := len(multipliers) * multiplierWords
 	write := func(to []byte, scale float64) {
+		for i, factor := range multipliers {
+			var x [multiplierWords]float64
+			scaled := h
+			scaled.LR *= factor
+			optimizerRates(x[:rateCount], r.Program.Optim, &scaled, h.WeightDecay)
+			optimizerRates(x[rateCount:], r.Program.Optim, &scaled, 0)
+			putFloats(to[i*multiplierWords*8:], x[:]...)
+		}
+		to = to[first*8:]
 		var x [seed]float64
 		x[lossScale], x[tokens], x[sequences] = scale, r.Tokens, float64(r.Program.Batch.GlobalBatch)
 		optimizerRates(x[decayRates:plainRates], r.Program.Optim, &h, h.WeightDecay)
@@ -55,7 +80,7 @@ func writeWords(to []byte, r *rt.Rank) {
 	}
 	write(to, r.Scale)
 	h.T = r.AfterSkip.T
-	write(to[offeredWords*8:], r.AfterSkip.Scale)
+	write(to[(first+offeredWords)*8:], r.AfterSkip.Scale)
 }
 
 // putFloats and getFloat access numbers in pinned memory.

@@ -86,7 +86,8 @@ func (k toy) program(gpu bool) *rt.Program {
 		}
 		name := []string{"a", "w.{layer}", "v"}[i]
 		p.Params = append(p.Params, rt.Param{Name: name, Layers: layers, Dims: []rt.Dim{{Name: "width", Size: width}},
-			Places: []rt.Place{{Segment: i}}, Init: rt.Init{Kind: rt.Normal, Std: 0.6}, Decay: i == 1})
+			Places: []rt.Place{{Segment: i}}, Init: rt.Init{Kind: rt.Normal, Std: 0.6}, Decay: i == 1,
+			LRMultiplier: []float64{0, 0.5, 3}[i]})
 	}
 	for s := range k.pp {
 		p.Stages = append(p.Stages, k.stage(p, s))

@@ -39,6 +39,8 @@ type Param struct {
 	Init   Init
 	Decay  bool // weight decay applies
 
+	LRMultiplier float64 // factor of the learning rate; 0: 1
+
 	// Choices is the number of experts per token if the parameter is the bias of the experts' scores, else 0. The
 	// gradient of such a bias is the number of tokens that chose each expert.
 	Choices int

@@ -209,4 +209,4 @@ func alternatives(words []string) string {
 // [SettingsTable].
 var CompiledPaths = []string{"name", "model", "cluster", "objective", "plan", "train.seq_len", "train.global_batch",
 	"train.global_batch_tokens", "train.precision", "train.optimizer.kind",
-	"train.optimizer.no_decay", "train.dropout", "train.engine"}
+	"train.optimizer.no_decay", "train.optimizer.lr_multipliers", "train.dropout", "train.engine"}

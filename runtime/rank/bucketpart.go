@@ -31,6 +31,7 @@ type Update struct {
 	Param, Grad              int
 	Master, Moment1, Moment2 int // -1 if there is none
 	Decay                    bool
+	Rate                     float64 // factor of the learning rate
 	// an expert bias that moves against the experts' loads; nil: parameters with gradients
 	Load    *program.Param
 	Numbers *tensors.Numbers // global numbers of its elements, if they are rounded stochastically
@@ -80,7 +81,7 @@ func updateOf(r *Rank, i int, s tensors.Span) Update {
 		return g.Offset + state*e.Size()
 	}
 	return Update{First: s.Lo, N: s.Hi - s.Lo, Param: r.ParamAt(i, s.Lo), Grad: r.GradAt(i, s.Lo), Decay: s.Decay,
-		Load:   s.Load,
+		Rate: s.Rate, Load: s.Load,
 		Master: at(a.Master, types.Master), Moment1: at(a.Moment1, types.Moments),
 		Moment2: at(a.Moment2, types.Moments)}
 }

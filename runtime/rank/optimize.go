@@ -8,7 +8,8 @@ import (
 )
 
 // Optimize updates this rank's part of a bucket with the program's optimizer, unless the step is skipped. Gradients are
-// multiplied by Clip. Weight decay applies to parameters with Param.Decay.
+// multiplied by Clip. Weight decay applies to parameters with Param.Decay, and Param.LRMultiplier scales the learning
+// rate.
 func Optimize[F tensors.Float](r *Rank, bucket int) {
 	if r.Skip {
 		return
@@ -35,7 +36,7 @@ func Optimize[F tensors.Float](r *Rank, bucket int) {
 			if !whole {
 				n = min(n, tensors.BlockElems)
 			}
-			u.update(bucket, s.Decay, lo, spec.State+lo-b.Lo, n)
+			u.update(bucket, &s, lo, spec.State+lo-b.Lo, n)
 			lo += n
 		}
 	}
@@ -51,9 +52,9 @@ type updater[F tensors.Float] struct {
 	converted []F // buffer for a block each of parameters, gradients and moments
 }
 
-// update updates n parameters of a bucket from element at of the flat space; their state begins at element state of its
-// regions. If there is a master copy, the kernel updates it, and the parameters are rounded from it.
-func (u *updater[F]) update(bucket int, decay bool, at, state, n int) {
+// update updates n parameters of a span of a bucket from element at of the flat space; their state begins at element
+// state of its regions. If there is a master copy, the kernel updates it, and the parameters are rounded from it.
+func (u *updater[F]) update(bucket int, s *tensors.Span, at, state, n int) {
 	r, a := u.r, &u.r.Stage.Arena
 	elem, from := u.types.Params, r.ParamAt(bucket, at)
 	if r.Program.HasMaster() {
@@ -71,7 +72,7 @@ func (u *updater[F]) update(bucket int, decay bool, at, state, n int) {
 	if a.Moment2.Size > 0 {
 		v = widenFrom(r, u.types.Moments, second, n, room(3))
 	}
-	u.optimize(decay, param, grad, m, v)
+	u.optimize(s, param, grad, m, v)
 	u.put(bucket, at, elem, from, param)
 	if m != nil {
 		storeBack(r, u.types.Moments, first, m)
@@ -96,17 +97,17 @@ func (u *updater[F]) put(bucket, at int, elem program.Elem, from int, x []F) {
 }
 
 // optimize runs the kernel of the program's optimizer.
-func (u *updater[F]) optimize(decay bool, param, grad, m, v []F) {
+func (u *updater[F]) optimize(s *tensors.Span, param, grad, m, v []F) {
 	r, h, kernels := u.r, u.hyper, cpu.Table[F]()
-	wd := h.WeightDecay
-	if !decay {
+	lr, wd := h.LR*s.Rate, h.WeightDecay
+	if !s.Decay {
 		wd = 0
 	}
 	if r.Program.Optim == program.SGD {
-		kernels.SGD(param, grad, m, cpu.SGDStep{LR: h.LR, Momentum: h.Momentum, WeightDecay: wd, Scale: u.clip})
+		kernels.SGD(param, grad, m, cpu.SGDStep{LR: lr, Momentum: h.Momentum, WeightDecay: wd, Scale: u.clip})
 		return
 	}
-	step := cpu.AdamStep{LR: h.LR, Beta1: h.Beta1, Beta2: h.Beta2, Eps: h.Eps, WeightDecay: wd, Scale: u.clip, T: h.T}
+	step := cpu.AdamStep{LR: lr, Beta1: h.Beta1, Beta2: h.Beta2, Eps: h.Eps, WeightDecay: wd, Scale: u.clip, T: h.T}
 	if r.Program.Optim == program.AdamW {
 		kernels.AdamW(param, grad, m, v, step)
 	} else {

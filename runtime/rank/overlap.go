@@ -93,7 +93,9 @@ func newBucketUpdate(r *Rank, i int) *bucketUpdate {
 			return nil
 		}
 		for lo := s.Lo; lo < s.Hi; lo += pieceElems {
-			out.pieces = append(out.pieces, tensors.Span{Lo: lo, Hi: min(lo+pieceElems, s.Hi), Decay: s.Decay})
+			piece := s
+			piece.Lo, piece.Hi = lo, min(lo+pieceElems, s.Hi)
+			out.pieces = append(out.pieces, piece)
 		}
 	}
 	return out
@@ -102,7 +104,7 @@ func newBucketUpdate(r *Rank, i int) *bucketUpdate {
 // updatePiece updates a piece of a bucket.
 func updatePiece[F tensors.Float](r *Rank, bucket int, s tensors.Span) {
 	u := updater[F]{r: r, types: r.Program.TensorTypes(), hyper: &r.updates.hyper, clip: r.updates.clip}
-	u.update(bucket, s.Decay, s.Lo, r.Stage.Buckets[bucket].State+s.Lo-r.Shards[bucket].Lo, s.Hi-s.Lo)
+	u.update(bucket, &s, s.Lo, r.Stage.Buckets[bucket].State+s.Lo-r.Shards[bucket].Lo, s.Hi-s.Lo)
 }
 
 // postponeBucket makes a bucket's update available to overlap the next step, and reports whether that is possible.

@@ -20,6 +20,7 @@ var compiledShaping = []struct {
 	{"train.global_batch", func(p *program.Program) any { return p.Batch.GlobalBatch }},
 	{"train.dropout", func(p *program.Program) any { return dropoutRates(&p.Model) }},
 	{"train.optimizer.no_decay", func(p *program.Program) any { return matricesWithoutDecay(p) }},
+	{"train.optimizer.lr_multipliers", func(p *program.Program) any { return learningRateMultipliers(p) }},
 }
 
 // SeqLenPath is the path of the sequence length in a job.
@@ -41,6 +42,16 @@ func matricesWithoutDecay(p *program.Program) (names []string) {
 		}
 	}
 	return names
+}
+
+// learningRateMultipliers returns the parameters that have one, each as NAME=FACTOR.
+func learningRateMultipliers(p *program.Program) (out []string) {
+	for i := range p.Params {
+		if x := &p.Params[i]; x.LRMultiplier != 0 {
+			out = append(out, fmt.Sprintf("%s=%v", x.Name, x.LRMultiplier))
+		}
+	}
+	return out
 }
 
 // dependsOnLength reports whether the learning rates of a kind of schedule depend on the length of training.

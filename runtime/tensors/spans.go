@@ -1,6 +1,7 @@
 package tensors
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/planc-dev/planc/runtime/program"
@@ -10,6 +11,7 @@ import (
 type Span struct {
 	Lo, Hi int // in elements of the flat space
 	Decay  bool
+	Rate   float64        // factor of the learning rate
 	Load   *program.Param // an expert bias that moves against the experts' loads; nil: parameters with gradients
 }
 
@@ -18,7 +20,8 @@ type Span struct {
 func Spans(ts []Tensor, lo, hi int) []Span {
 	var out []Span
 	for _, t := range ts {
-		s := Span{Lo: max(lo, t.Offset), Hi: min(hi, t.Offset+t.Local), Decay: t.param.Decay}
+		s := Span{Lo: max(lo, t.Offset), Hi: min(hi, t.Offset+t.Local), Decay: t.param.Decay,
+			Rate: cmp.Or(t.param.LRMultiplier, 1)}
 		if t.param.Choices > 0 {
 			s.Load = t.param
 		}
@@ -30,7 +33,7 @@ func Spans(ts []Tensor, lo, hi int) []Span {
 	joined := out[:0]
 	for _, s := range out {
 		if n := len(joined); n > 0 && joined[n-1].Hi >= s.Lo && joined[n-1].Decay == s.Decay &&
-			joined[n-1].Load == s.Load {
+			joined[n-1].Rate == s.Rate && joined[n-1].Load == s.Load {
 			joined[n-1].Hi = max(joined[n-1].Hi, s.Hi)
 			continue
 		}

@@ -244,9 +244,9 @@ func TestSpans(t *testing.T) {
 		lo, hi int
 		want   []Span
 	}{
-		{0, 96, []Span{{3, 38, true, nil}, {38, 45, false, nil}, {45, 80, true, nil}}},
-		{0, 48, []Span{{3, 38, true, nil}, {38, 45, false, nil}, {45, 48, true, nil}}},
-		{40, 42, []Span{{40, 42, false, nil}}},
+		{0, 96, []Span{{3, 38, true, 1, nil}, {38, 45, false, 1, nil}, {45, 80, true, 1, nil}}},
+		{0, 48, []Span{{3, 38, true, 1, nil}, {38, 45, false, 1, nil}, {45, 48, true, 1, nil}}},
+		{40, 42, []Span{{40, 42, false, 1, nil}}},
 		{80, 96, nil},
 	} {
 		if got := Spans(ts, test.lo, test.hi); !slices.Equal(got, test.want) {
@@ -254,7 +254,7 @@ func TestSpans(t *testing.T) {
 		}
 	}
 	ts[2].param = &program.Param{Decay: true}
-	if got := Spans(ts, 0, 96); !slices.Equal(got, []Span{{3, 80, true, nil}}) {
+	if got := Spans(ts, 0, 96); !slices.Equal(got, []Span{{3, 80, true, 1, nil}}) {
 		t.Errorf("spans that touch were not joined: %v", got)
 	}
 }
@@ -312,7 +312,7 @@ func TestParametersSideBySide(t *testing.T) {
 		}
 	}
 	ts := Of(sideBySide(true, false, false), map[string]int{})
-	want := []Span{{3, 38, true, nil}, {38, 45, false, nil}, {45, 80, true, nil}}
+	want := []Span{{3, 38, true, 1, nil}, {38, 45, false, 1, nil}, {45, 80, true, 1, nil}}
 	if got := Spans(ts, 0, 96); !slices.Equal(got, want) {
 		t.Errorf("spans %v, want %v", got, want)
 	}
