@@ -5,8 +5,8 @@
 
 #define LOG2E 1.44269504088896340736f
 
-// Attend is cpu.AttentionShape; AttentionShape in attention.go encodes it. Dropout keeps a weight if the
-// upper 53 bits of its number in key's stream are at least least.
+// Attend is cpu.AttentionShape; AttentionShape in attention.go encodes it. Dropout keeps a weight if its
+// number in key's stream is at least least.
 struct Attend {
 	u64 key, least;
 	double scale, softcap, keep;
@@ -51,7 +51,7 @@ __device__ inline int endQuery(const Attend& s, int last) {
 	return s.window > 0 ? under(s.pos, s.half, s.then, keyAt(s, last) + s.window, s.seq) : s.seq;
 }
 
-// Head is a head of a sample: b, h and g, the number of the first weight of row 0, the key of dropout, and
+// Head is a head of a sample: b, h and g, the position of the first weight of row 0 in the key's stream, the key, and
 // ALiBi's slope, also in units of log 2.
 struct Head {
 	int b, h, g;
@@ -64,6 +64,7 @@ struct Head {
 __device__ inline Head headOf(const Attend& s, int b, int hg) {
 	Head d = {b, hg / s.group, hg % s.group, 0, s.drops && s.keyAddressed ? *(const u64*)s.key : s.key, 0, 0};
 	d.weights = (((u64)(s.batch0 + b) * s.headsAll + s.head0 + d.h) * s.groupAll + s.group0 + d.g) * s.seqAll;
+	d.weights = d.key + RANDOM_STEP * (d.weights * s.kseqAll + 1);
 	if (s.alibi) {
 		const int all = s.headsAll * s.groupAll, i = (s.head0 + d.h) * s.groupAll + s.group0 + d.g;
 		int n = 1;
@@ -91,7 +92,8 @@ template <class A> __device__ inline A score(const Attend& s, const Head& d, A x
 // kept returns the factor of dropout for the weight of the query at i and the key at j.
 template <int E, class A> __device__ inline A kept(const Attend& s, const Head& d, int i, int j) {
 	if (!has<E>(drops, s.drops)) return 1;
-	return randomBits(d.key, (d.weights + i) * s.kseqAll + j) >> 11 >= s.least ? (A)s.keep : 0;
+	const u64 at = d.weights + RANDOM_STEP * ((u64)(u32)i * (u32)s.kseqAll + (u32)j);
+	return randomAt(d.key, at) >= s.least ? (A)s.keep : 0;
 }
 
 // weigh replaces the dot product x of the query at i and the key at j, with weight p, and dp = do·v: x

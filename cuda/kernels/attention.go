@@ -51,7 +51,8 @@ func attentionShape(s *cpu.AttentionShape, keyed bool) []byte {
 		a.QHeads, a.KHeads = n(ldq/s.Dim), n(ldk/s.Dim)
 	}
 	if s.Dropout > 0 {
-		a.Key, a.Least, a.Keep = s.Key, rng.Least(s.Dropout), 1/(1-s.Dropout)
+		// Least is below 2^53, because Dropout is below 1
+		a.Key, a.Least, a.Keep = s.Key, rng.Least(s.Dropout)<<11, 1/(1-s.Dropout)
 	}
 	b, err := binary.Append(nil, binary.LittleEndian, &a)
 	if err != nil {

@@ -240,7 +240,9 @@ __device__ inline u64 mixed(u64 z) {
 __device__ inline u64 keyBegun(u64 seed) { return mixed(seed + 0x9E3779B97F4A7C15ull); }
 __device__ inline u64 keyed(u64 key, u64 part) { return mixed((key << 23 | key >> 41) * 5 + mixed(part + 0x9E3779B97F4A7C15ull)); }
 
+// RANDOM_STEP is the distance of the positions of consecutive numbers of a stream.
+#define RANDOM_STEP 0x9E3779B97F4A7C15ull
+// randomAt returns the number at a position of the key's stream. Number i is at key + RANDOM_STEP * (i + 1).
+__device__ inline u64 randomAt(u64 key, u64 at) { return mixed(mixed(at) ^ (key << 32 | key >> 32)); }
 // randomBits returns number i of the key's stream.
-__device__ inline u64 randomBits(u64 key, u64 i) {
-	return mixed(mixed(key + 0x9E3779B97F4A7C15ull * (i + 1)) ^ (key << 32 | key >> 32));
-}
+__device__ inline u64 randomBits(u64 key, u64 i) { return randomAt(key, key + RANDOM_STEP * (i + 1)); }
