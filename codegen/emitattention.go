@@ -172,6 +172,9 @@ func attentionMask(e *emitter, n *ir.Node) jen.Code {
 
 // borders is a view of the borders of the micro-batch's documents: the field Starts or Ends of the stage's inputs.
 func (e *emitter) borders(field string) jen.Code {
+	if e.gpu() {
+		panic("codegen: kernels for GPUs have no document masks; planc refuses such jobs")
+	}
 	t := e.p.Model.BordersType()
 	at := jen.Id("r").Dot("Stage").Dot("Inputs").Dot(field).Op("+").Id("b").Dot("Micro").Op("*").Lit(
 		t.LocalBytes(e.mesh))

@@ -18,6 +18,7 @@ import (
 	"github.com/planc-dev/planc/interop/migrate"
 	"github.com/planc-dev/planc/ir"
 	"github.com/planc-dev/planc/ir/spec"
+	"github.com/planc-dev/planc/passes/search"
 )
 
 // importCommand returns planc import.
@@ -213,11 +214,13 @@ func exportJob(a *app, format *interop.Format, args []string, f jobFlags, like [
 	if err != nil {
 		return nil, err
 	}
-	to := &exportFiles{format, files, options}
-	found, err := planForExport(a, args, f, to)
-	var diags ir.Diags
-	if errors.As(err, &diags) {
-		return nil, withBestOfEngine(a, args, f, to, diags)
+	j, err := loadForExport(a.Console, args, f, &exportFiles{format, files, options})
+	if err != nil {
+		return nil, err
+	}
+	found, err := askPlan(a, j, lockFlags{})
+	if diags := (ir.Diags)(nil); errors.As(err, &diags) && diags[0].Code == search.BadPlan {
+		return nil, migrate.RefusedPins(format, j.Question, files, options, diags)
 	}
 	if err != nil {
 		return nil, err
@@ -237,28 +240,6 @@ func exportJob(a *app, format *interop.Format, args []string, f jobFlags, like [
 		return nil, err
 	}
 	return &exported{out, found.job}, nil
-}
-
-// planForExport returns the answer to the job that is exported.
-func planForExport(a *app, args []string, f jobFlags, to *exportFiles) (*decision, error) {
-	j, err := loadForExport(a.Console, args, f, to)
-	if err != nil {
-		return nil, err
-	}
-	return askPlan(a, j, lockFlags{})
-}
-
-// withBestOfEngine returns the error of a job's pins, with the best plan of the format's engine if planc runs the pins.
-func withBestOfEngine(a *app, args []string, f jobFlags, to *exportFiles, diags ir.Diags) error {
-	if to.format.Engine == "" {
-		return diags
-	}
-	f.set = append(slices.Clone(f.set), "train.engine=planc")
-	found, err := planForExport(a, args, f, to)
-	if err != nil || found.NoPlan != nil {
-		return diags
-	}
-	return migrate.WithBest(to.format, found.Question, found.Best.Plan, to.files, to.options, diags)
 }
 
 // applied returns the command that applies a patch in a file; "" if there is none.

@@ -131,7 +131,8 @@ func (r *reader) unknown(path string, f *tree.Field) {
 	}
 }
 
-// prefixes are the sections whose keys have a prefix that a file may leave out.
+// prefixes are the sections whose keys have a prefix that a file may leave out, and the text with which Accelerate
+// recognizes a key that has it: a key that begins with "fsdp" or "fp8" gets no prefix, also without an underscore.
 // Source: Accelerate 1.15.0, commands/launch.py: _validate_launch_command.
 var prefixes = map[string]string{"fsdp_config": "fsdp", "fp8_config": "fp8", "dynamo_config": "dynamo_"}
 

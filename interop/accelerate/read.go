@@ -308,7 +308,7 @@ func (r *reader) namedConfig(path string) {
 	r.part = &interop.Part{Name: r.ds.Name, Prefix: file + ".", Doc: doc}
 }
 
-// noteAutoTypes says what decides the types that a ds_config.json leaves to mixed_precision, which must be absent then.
+// noteAutoTypes notes that the type is unknown if a ds_config.json leaves it to mixed_precision, which the file lacks.
 // Source: Accelerate 1.15.0, commands/launch.py; utils/dataclasses.py: DeepSpeedPlugin.set_mixed_precision.
 func noteAutoTypes(im *interop.Import, doc *tree.Doc) {
 	if im.Has("train.precision") || im.Has("train.precision.compute") {

@@ -61,15 +61,19 @@ func Best(f *interop.Format, q *planner.Question, plan ir.Plan, like []interop.F
 	return best.Plan.Plan, nil
 }
 
-// WithBest appends to diags, which refuse the pins of a job, the best plan that the format and its engine can express.
-// plan is a plan of the question with these pins.
-func WithBest(f *interop.Format, q *planner.Question, plan ir.Plan, like []interop.File, o interop.Options,
+// RefusedPins returns the error of a search that refuses the job's pins. If planc's own engine runs them, it names the
+// best plan that the job's engine can run and the written file can express.
+func RefusedPins(f *interop.Format, q *planner.Question, like []interop.File, o interop.Options,
 	diags ir.Diags) error {
+	own, err := q.UnderEngine("planc")
+	if err != nil || own.Plan == nil {
+		return diags
+	}
 	w, err := newWriter(f, q, like, o)
 	if err != nil {
 		return diags
 	}
-	return w.withBest(plan, diags)
+	return w.withBest(own.Plan.Plan, diags)
 }
 
 // writer writes plans of a question in a format.

@@ -4,11 +4,12 @@ import (
 	"testing"
 
 	"github.com/planc-dev/planc/costmodel/engines"
+	"github.com/planc-dev/planc/ir"
 )
 
-// The state of PyTorch's DDP takes, for N parameters, 4N bytes of parameters, 4N of gradients, 8N of moments, 4N of
-// buckets and 2N of 16-bit weights. The times of a plan's tables are those of the search.
-func TestStateOfDDP(t *testing.T) {
+// fsdpReplicas returns a plan of 8 replicas under engine fsdp, and the number of its model's parameters.
+func fsdpReplicas(t *testing.T, zeroGroup int) (s *Pricer, plan ir.Plan, params int) {
+	t.Helper()
 	p := problem(cluster(t, "dgx-h100", 1, 8), gpt2Config(2, 256, 4, 1024, 128), 128, 64, mixed)
 	p.Engine = engines.EngineOf("fsdp")
 	p.Precision = p.Engine.State(mixed)
@@ -16,13 +17,18 @@ func TestStateOfDDP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan := s.dims.SerialPlan(4, p.Precision)
-	plan.DP, plan.MicroBatches, plan.AxisOrder, plan.ZeroGroup = 8, 2, "tp,dp", 1
-	params := 0
-	b := s.base(plan)
-	for i, n := range b.elems {
+	plan = s.dims.SerialPlan(4, p.Precision)
+	plan.DP, plan.MicroBatches, plan.AxisOrder, plan.ZeroGroup = 8, 2, "tp,dp", zeroGroup
+	for i, n := range s.base(plan).elems {
 		params += n * p.Model.Segments[i].Count
 	}
+	return s, plan, params
+}
+
+// The state of PyTorch's DDP takes, for N parameters, 4N bytes of parameters, 4N of gradients, 8N of moments, 4N of
+// buckets and 2N of 16-bit weights. The times of a plan's tables are those of the search.
+func TestStateOfDDP(t *testing.T) {
+	s, plan, params := fsdpReplicas(t, 1)
 	near := func(what string, got int64, want int) {
 		t.Helper()
 		if got < int64(want) || float64(got) > 1.02*float64(want) { // buckets are padded
@@ -51,20 +57,7 @@ func TestStateOfDDP(t *testing.T) {
 // (PyTorch 2.9, distributed/fsdp/_fully_shard: FSDPParam's _sharded_param_data; foreach_reduce casts to orig_dtype).
 // With reshard_after_forward=False it also keeps the 16-bit copies of all N parameters until the backward pass ends.
 func TestStateOfFSDP(t *testing.T) {
-	p := problem(cluster(t, "dgx-h100", 1, 8), gpt2Config(2, 256, 4, 1024, 128), 128, 64, mixed)
-	p.Engine = engines.EngineOf("fsdp")
-	p.Precision = p.Engine.State(mixed)
-	s, err := New(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	plan := s.dims.SerialPlan(4, p.Precision)
-	plan.DP, plan.MicroBatches, plan.AxisOrder, plan.ZeroGroup = 8, 2, "tp,dp", 8
-	params := 0
-	b := s.base(plan)
-	for i, n := range b.elems {
-		params += n * p.Model.Segments[i].Count
-	}
+	s, plan, params := fsdpReplicas(t, 8)
 	const shard = 4 + 4 + 4 + 4 // parameters, gradients, two moments
 	for _, c := range []struct {
 		zero, want, perParam int

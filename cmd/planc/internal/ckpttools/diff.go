@@ -47,16 +47,11 @@ type Deviation struct {
 func Diff(ctx context.Context, ui *console.Console, args []string) (*Difference, error) {
 	var both [2]*ckpt.Checkpoint
 	for i := range both {
-		path, err := find(args[i])
+		c, err := openNamed(ui, args[i])
 		if err != nil {
 			return nil, err
 		}
-		end := ui.WatchWork(func() string { return "verifying " + path + " ..." })
-		both[i], err = ckpt.Open(path)
-		end()
-		if err != nil {
-			return nil, err
-		}
+		both[i] = c
 	}
 	d := &Difference{A: both[0].Path, B: both[1].Path}
 	d.Manifest = changes(&both[0].Manifest, &both[1].Manifest)

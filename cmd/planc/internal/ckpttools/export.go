@@ -39,13 +39,7 @@ func (e *Export) Run(ctx context.Context, ui *console.Console, dir string) (*Exp
 	if err != nil {
 		return nil, err
 	}
-	path, err := find(dir)
-	if err != nil {
-		return nil, err
-	}
-	end := ui.WatchWork(func() string { return "verifying " + path + " ..." })
-	c, err := ckpt.Open(path)
-	end()
+	c, err := openNamed(ui, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +49,7 @@ func (e *Export) Run(ctx context.Context, ui *console.Console, dir string) (*Exp
 	}
 	if w == nil {
 		return nil, flagError("%s does not say where its tensors are in Hugging Face's files: an older planc saved "+
-			"it, or its model has no such files; use the training binary: ./train --resume %[1]s --export %s", path,
+			"it, or its model has no such files; use the training binary: ./train --resume %[1]s --export %s", c.Path,
 			e.Out)
 	}
 	f, err := c.File(tensors.ModelFile)
@@ -68,7 +62,7 @@ func (e *Export) Run(ctx context.Context, ui *console.Console, dir string) (*Exp
 		return nil, err
 	}
 	content, config := tensors.Exported(content, w.Config, e.Type)
-	out := &Exported{Path: path, Step: c.Manifest.Step, Family: w.Family, Out: e.Out, Tensors: len(content.Tensors)}
+	out := &Exported{Path: c.Path, Step: c.Manifest.Step, Family: w.Family, Out: e.Out, Tensors: len(content.Tensors)}
 	for _, t := range content.Tensors {
 		out.Bytes += t.Bytes()
 	}

@@ -69,6 +69,16 @@ func find(path string) (string, error) {
 	return all[0].Path, nil
 }
 
+// openNamed finds, verifies and opens the checkpoint that a user names.
+func openNamed(ui *console.Console, name string) (*ckpt.Checkpoint, error) {
+	path, err := find(name)
+	if err != nil {
+		return nil, err
+	}
+	defer ui.WatchWork(func() string { return "verifying " + path + " ..." })()
+	return ckpt.Open(path)
+}
+
 // isCheckpoint reports whether a path names one checkpoint, complete or not.
 func isCheckpoint(path string) bool {
 	_, err := os.Stat(filepath.Join(path, "manifest.json"))

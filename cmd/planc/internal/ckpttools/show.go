@@ -37,17 +37,11 @@ type ShownTensor struct {
 
 // Show reads a checkpoint, after it is verified. A folder stands for its newest checkpoint.
 func Show(_ context.Context, ui *console.Console, args []string) (*Shown, error) {
-	path, err := find(args[0])
+	c, err := openNamed(ui, args[0])
 	if err != nil {
 		return nil, err
 	}
-	end := ui.WatchWork(func() string { return "verifying " + path + " ..." })
-	c, err := ckpt.Open(path)
-	end()
-	if err != nil {
-		return nil, err
-	}
-	s := &Shown{Path: path, Manifest: c.Manifest}
+	s := &Shown{Path: c.Path, Manifest: c.Manifest}
 	for _, info := range c.Manifest.Files {
 		f, err := c.File(info.Name)
 		if err != nil {
